@@ -113,7 +113,12 @@ class Node:
 
     def due(self) -> float:
         """Return the moment of the next turn."""
-        return max(self.loop.due(), self._free_at, self.frozen_until) if self.alive else Never
+        if not self.alive:
+            return Never
+        due = self.loop.due()
+        if due < self._free_at:
+            due = self._free_at
+        return due if due > self.frozen_until else self.frozen_until
 
     def turn(self) -> None:
         """Run one round of the event loop."""

@@ -130,14 +130,25 @@ async def started_broker(node: Node, tree: MemoryTree, settings: Mapping[str, ob
             return app
 
 
-def broker_alone(tree: MemoryTree, settings: Mapping[str, object]) -> Program:
-    """Return the program of a standalone broker with these metadata, which runs until its node ends."""
+class ServingBroker:
+    """A standalone broker with these metadata, which runs until its node ends."""
 
-    async def program(node: Node) -> None:
-        await started_broker(node, tree, settings)
+    def __init__(self, tree: MemoryTree, settings: Mapping[str, object]) -> None:
+        self.app: BrokerApp | None = None
+        """The broker of the present life, once it serves."""
+        self._tree = tree
+        self._settings = settings
+
+    async def run(self, node: Node) -> None:
+        """Serve: the program of the node."""
+        self.app = None
+        self.app = await started_broker(node, self._tree, self._settings)
         await asyncio.get_running_loop().create_future()
 
-    return program
+
+def broker_alone(tree: MemoryTree, settings: Mapping[str, object]) -> Program:
+    """Return the program of a standalone broker with these metadata."""
+    return ServingBroker(tree, settings).run
 
 
 class ServingProxy:

@@ -24,6 +24,7 @@ from tests.simulation.scenarios.imports import Imports
 from tests.simulation.scenarios.lanes import Lanes
 from tests.simulation.scenarios.lifecycle import Lifecycle
 from tests.simulation.scenarios.lookups import Lookups
+from tests.simulation.scenarios.mesh import Mesh
 from tests.simulation.scenarios.orderly_stop import OrderlyStops
 from tests.simulation.scenarios.proxied import ProxiedBroker
 from tests.simulation.scenarios.proxied_cluster import ProxiedCluster
@@ -45,6 +46,7 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
     "shared": SharedCluster,
     "proxied_cluster": ProxiedCluster,
     "lanes": Lanes,
+    "mesh": Mesh,
 }
 _SHOWN_MAX: Final = 5
 _fork = multiprocessing.get_context("fork")

@@ -285,12 +285,15 @@ class World:
             self.running = before
 
     def _next_node(self) -> tuple[float, Node | None]:
-        first, chosen = Never, []
-        for node in self.nodes:
-            due = max(node.due(), self.now)
+        now, first = self.now, Never
+        chosen: list[Node] = []
+        for node in self.nodes:  # the busiest lines of a run
+            due = node.due()
+            if due < now:
+                due = now
             if due < first:
                 first, chosen = due, [node]
-            elif due == first and due != Never:
+            elif due == first and chosen:
                 chosen.append(node)
         if len(chosen) > 1:
             return first, chosen[int(self._network.random() * len(chosen))]

@@ -109,6 +109,13 @@ _NUMBERED = [
         lanes.holes_skipped,
         lanes.lane_file_behind_the_mark,
         lanes.lane_directory_not_synced,
+        lanes.hold_forgotten_by_the_cursor,
+        lanes.forgotten_lane_taken_for_a_new_one,
+    ),
+    *_numbered(
+        "mesh",
+        lanes.copies_sent_on,
+        lanes.released_topic_begins_at_its_end,
     ),
     *_numbered(
         "lookups",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -29,11 +29,17 @@ async def execute(node: Node) -> None:
 
 
 class Executors:
-    """The executors of one driver."""
+    """The executors of all drivers."""
 
     def __init__(self, nodes: Sequence[Node], chance: random.Random) -> None:
         self._nodes = nodes
         self._chance = chance
+        self._attempts: list[_Attempt] = []
+
+    def are_idle(self, drivers: Collection[Node]) -> bool:
+        """Return True if no attempt of a task of these drivers runs, not even one that was given up."""
+        self._attempts = [attempt for attempt in self._attempts if not attempt.is_over]
+        return not any(attempt.driver in drivers for attempt in self._attempts)
 
     async def run(self, driver: Node, work: Work) -> bytes:
         """Return the result of a task, from its first attempt that succeeds. Raise the error of the last one."""
@@ -46,6 +52,7 @@ class Executors:
     async def _attempt(self, driver: Node, work: Work) -> bytes:
         executor = self._chance.choice(self._nodes)
         attempt = _Attempt(driver, executor, work)
+        self._attempts.append(attempt)
         deadline = driver.loop.time() + _LOST_SECONDS
         try:
             while not attempt.result.done():
@@ -62,7 +69,9 @@ class _Attempt:
 
     def __init__(self, driver: Node, executor: Node, work: Work) -> None:
         self.result: asyncio.Future[bytes] = driver.loop.create_future()
-        self._driver, self._executor, self._work = driver, executor, work
+        self.driver = driver
+        self._executor, self._work = executor, work
+        self._task: asyncio.Task[bytes] | None = None
         self._life, self._loop = executor.life, driver.loop
         self._world = driver.world
         self._world.at(self._world.network.arrival(driver, executor), self._begin)
@@ -72,9 +81,15 @@ class _Attempt:
         """True if the executor has ended."""
         return not self._executor.alive or self._executor.life != self._life
 
+    @property
+    def is_over(self) -> bool:
+        """True if the executor does nothing for it any more."""
+        return self.is_lost or (self._task is not None and self._task.done())
+
     def _begin(self) -> None:
         if not self.is_lost:
-            self._executor.loop.create_task(self._run()).add_done_callback(self._report)
+            self._task = self._executor.loop.create_task(self._run())
+            self._task.add_done_callback(self._report)
 
     async def _run(self) -> bytes:
         result = await self._work()
@@ -84,11 +99,11 @@ class _Attempt:
     def _report(self, task: asyncio.Task[bytes]) -> None:
         if not task.cancelled():
             error = task.exception()
-            arrival = self._world.network.arrival(self._executor, self._driver)
+            arrival = self._world.network.arrival(self._executor, self.driver)
             self._world.at(arrival, lambda: self._receive(error, task))
 
     def _receive(self, error: BaseException | None, task: asyncio.Task[bytes]) -> None:
-        if self._driver.loop is self._loop and self._driver.alive and not self.result.done():
+        if self.driver.loop is self._loop and self.driver.alive and not self.result.done():
             settle = self.result.set_result if error is None else self.result.set_exception
             self._loop.call_soon(self._settle, settle, task.result() if error is None else error)
 

@@ -11,7 +11,7 @@ import asyncio
 import json
 import pickle
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -36,6 +36,7 @@ from interpulse.spark.writing.lane import HolesFound, LaneInUse
 from interpulse.spark.writing.write_options import parse_write_options
 from tests.simulation.lanes.disk import NodeDisk
 from tests.simulation.lanes.executors import Executors
+from tests.simulation.lanes.judge import Acknowledged
 from tests.simulation.lanes.view import RememberedView
 from tests.simulation.nodes import Node, SimulatedWorker
 from tests.simulation.workload import CLIENT_OPTIONS
@@ -50,7 +51,7 @@ _TAKEOVER_MS: Final = 5_000
 
 @dataclass(frozen=True)
 class Direction:
-    """A lane's clusters, each with its name and the address of its brokers, and its topics."""
+    """The clusters of some lanes, each with its name and the address of its brokers, and the topics of the lanes."""
 
     source: str
     source_url: str
@@ -79,10 +80,27 @@ class Checkpoint:
 class CopyQuery:
     """The query of one direction, over all lives of its driver."""
 
-    def __init__(self, direction: Direction, executors: Executors, chance: random.Random, *, isolate: bool) -> None:
-        """``isolate`` as in the job: a refused topic is held, and the others go on."""
+    def __init__(
+        self,
+        direction: Direction,
+        executors: Executors,
+        chance: random.Random,
+        *,
+        isolate: bool,
+        target_end: Callable[[str], Position],
+    ) -> None:
+        """``isolate`` as in the job: a refused topic is held, and the others go on.
+
+        ``target_end`` returns the last position of a topic that the target holds at that moment.
+        """
         self.direction = direction
         self.checkpoint = Checkpoint()
+        self.unready: set[str] = set()
+        """The topics that the control side of the job holds at the moment, because their targets do not fit."""
+        self.acknowledged: dict[str, list[Acknowledged]] = {topic: [] for topic in direction.topics}
+        """The acknowledgements of each topic on the source."""
+        self._target_end = target_end
+        self._listed: list[str] | None = None
         self._failure: Exception | None = None
         """The error that ended the last run of the query, until a batch is committed."""
         self._node: Node | None = None
@@ -155,9 +173,13 @@ class CopyQuery:
 
     async def _query(self, node: Node) -> None:
         disk = NodeDisk(node)
-        await self._prepare(disk)
+        files = LaneFiles(str(self._state), disk)
+        if not self.checkpoint.offsets:
+            files.forget()
+        self._listed = None
+        await self._list(files, disk)
         source = parse_read_options(self._source, Purpose.STREAM_READ)
-        view = RememberedView(BrokerSourceView(source, disk))
+        view = RememberedView(BrokerSourceView(source, disk), self._note_acknowledged)
         target = parse_write_options(self._target, Purpose.STREAM_WRITE)
         batches = _Batches(
             node=node,
@@ -165,6 +187,7 @@ class CopyQuery:
             reader=CopyReader(source, target, disk=disk, open_view=lambda options: view),
             commit=ReportCommit(str(self._state), disk),
             answered=view.answered,
+            prepared=lambda: self._list(files, disk),
             work=lambda partition, task: partial(_copied, source, target, partition, task),
             checkpoint=self.checkpoint,
             committed=self._committed,
@@ -173,13 +196,18 @@ class CopyQuery:
         )
         await batches.run()
 
-    async def _prepare(self, disk: StateDisk) -> None:
-        """Record where the lanes begin, and list the topics, as the control side of the job does."""
-        files, direction = LaneFiles(str(self._state), disk), self.direction
-        if not self.checkpoint.offsets:
-            files.forget()
+    def _note_acknowledged(self, positions: Mapping[str, Position]) -> None:
+        for topic, position in positions.items():
+            self.acknowledged[topic].append(Acknowledged(position, self._target_end(topic)))
+
+    async def _list(self, files: LaneFiles, disk: StateDisk) -> None:
+        """Record where lanes begin, and list the topics, as the control side of the job does, if any became ready."""
+        direction = self.direction
+        ready = [topic for topic in direction.topics if topic not in self.unready]
+        if ready == self._listed:
+            return
         anchors = files.anchors()
-        if missing := [topic for topic in direction.topics if topic not in anchors]:
+        if missing := [topic for topic in ready if topic not in anchors]:
             session = Session(ClientConfig(direction.target_url, **CLIENT_OPTIONS))
             try:
                 for topic in missing:
@@ -189,8 +217,10 @@ class CopyQuery:
             finally:
                 await session.close()
             files.write_anchors(anchors)
-        listed = {"topics": list(direction.topics), "held": [], "rates": {}}
+        held = [topic for topic in direction.topics if topic not in ready]
+        listed = {"topics": ready, "held": held, "rates": {}}
         write_atomically(self._state / "topics.json", json.dumps(listed), disk=disk)
+        self._listed = ready
 
 
 @dataclass
@@ -202,6 +232,7 @@ class _Batches:
     reader: CopyReader
     commit: ReportCommit
     answered: Callable[[Callable[[], Any]], Any]
+    prepared: Callable[[], Awaitable[None]]
     work: Callable[[CopyPartition, StreamTask], Callable[[], Any]]
     checkpoint: Checkpoint
     committed: Callable[[int], None]
@@ -217,6 +248,7 @@ class _Batches:
             start = json.loads(before) if before is not None else await self.answered(self.reader.initialOffset)
             await self._execute(newest, start)
         while True:
+            await self.prepared()
             newest = max(offsets, default=-1)
             start = json.loads(offsets[newest]) if newest >= 0 else await self.answered(self.reader.initialOffset)
             end = await self.answered(partial(self.reader.latestOffset, start, self.reader.getDefaultReadLimit()))

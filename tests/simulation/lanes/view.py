@@ -28,8 +28,10 @@ class Unanswered(Exception):
 class RememberedView:
     """`SourceView` of the broker's answers. A call without one raises `Unanswered`; `answered` asks and calls again."""
 
-    def __init__(self, view: BrokerSourceView) -> None:
+    def __init__(self, view: BrokerSourceView, on_acknowledge: Callable[[Mapping[str, Position]], None]) -> None:
+        """``on_acknowledge`` is called with the positions of each acknowledgement before it is sent."""
         self._view = view
+        self._on_acknowledge = on_acknowledge
         self._answers: dict[Hashable, Any] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -95,6 +97,7 @@ class RememberedView:
         return self._view.written()
 
     def acknowledge(self, positions: Mapping[str, Position]) -> None:
+        self._on_acknowledge(positions)
         task = asyncio.ensure_future(self._view.acknowledge_in_loop(positions))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -48,8 +48,8 @@ class Driver:
         self.node.start(self._run)
 
     async def _run(self, node: Node) -> None:
-        executors = Executors(self.executors, node.world.stream("lanes"))
-        self.results.append(await executors.run(node, self._work))
+        self.tasks = Executors(self.executors, node.world.stream("lanes"))
+        self.results.append(await self.tasks.run(node, self._work))
 
 
 def test_task_when_its_executor_ends_then_is_run_again(world: World) -> None:
@@ -67,6 +67,20 @@ def test_task_when_its_executor_ends_then_is_run_again(world: World) -> None:
         executor.start(execute)
     let_pass(world, 5)
     assert (driver.results, len(runs)) == ([b"done"], 2)
+
+
+def test_executors_when_a_task_was_given_up_then_are_idle_once_it_is_over(world: World) -> None:
+    async def work() -> bytes:
+        await asyncio.sleep(5)
+        return b"done"
+
+    driver = Driver(world, work)
+    let_pass(world, 1)
+    driver.node.kill()
+    assert not driver.tasks.are_idle([driver.node])
+    assert driver.tasks.are_idle([])
+    let_pass(world, 5)
+    assert driver.tasks.are_idle([driver.node])
 
 
 def test_task_when_it_fails_then_is_run_again_up_to_four_times(world: World) -> None:
@@ -97,7 +111,7 @@ class Source:
 
 async def test_view_when_a_step_asks_then_it_is_repeated_with_the_answer() -> None:
     source = Source()
-    view = RememberedView(cast("Any", source))
+    view = RememberedView(cast("Any", source), lambda positions: None)
     with pytest.raises(NotConnected):
         await view.answered(lambda: view.ends(["t"]))
     for number in (2, 3):

@@ -3,6 +3,7 @@
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -353,3 +354,80 @@ def test_copy_when_entries_are_skipped_while_the_target_is_away_then_none_is_sen
     wait_until(lambda: copy.drain() or not copy.files.held())
     copy.drain()
     assert sorted(read_all(there, topic)) == [*range(200, 220)]
+
+
+class CopyAhead(Copy):
+    """A query of the replication job's kind, whose tasks run ahead; `run` runs it in another thread."""
+
+    def __init__(self, broker, west, state_path, topic):
+        state_path.mkdir()
+        names = [f"{topic}-partition-{index}" for index in range(4)]
+        (state_path / "topics.json").write_text(json.dumps({"topics": names, "held": [], "rates": {}}))
+        super().__init__(broker, west, state_path, topicsFile=str(state_path / "topics.json"), maxPartitions="1")
+        self.options["runAheadMs"] = "600000"
+        self.kill_at = ""
+
+    def begin(self):
+        """Run the batch that only records where the query begins."""
+        StreamDriver(self.options, self.log, self.commit, kind=CopyDataSource).run_batch()
+
+    @contextmanager
+    def run(self):
+        with ThreadPoolExecutor(1) as thread:
+            draining = thread.submit(self.drain)
+            try:
+                yield draining
+            finally:
+                while not draining.done():  # several batches may follow
+                    self.files.end_run_ahead(time.time_ns())
+                    time.sleep(0.02)
+        draining.result()
+
+
+def test_task_that_runs_ahead_copies_what_arrives_and_the_next_batch_begins_behind_it(
+    broker, west, client, there, topic, tmp_path
+):
+    publish(client, topic, range(100), batching_enabled=False)
+    copy = CopyAhead(broker, west, tmp_path / "state", topic)
+    with copy.run() as draining, there.create_reader(topic) as reader:
+        copied = [int(reader.read_next(60_000).content or b"") for _ in range(100)]
+        for first in range(100, 150, 10):
+            publish(client, topic, range(first, first + 10), batching_enabled=False)
+            copied += [int(reader.read_next(60_000).content or b"") for _ in range(10)]
+        assert not draining.done(), "one task copied everything"
+        wait_until(lambda: copy.files.live(above=0))
+    assert sorted(copied) == list(range(150))
+    assert (copy.total("entries"), copy.total("replays")) == (150, 0)
+    publish(client, topic, range(150, 160), batching_enabled=False)
+    with copy.run():
+        wait_until(lambda: len(read_all(there, topic)) == 160)
+    assert (copy.total("entries"), copy.total("replays")) == (160, 0)
+
+
+@pytest.mark.parametrize("kill_at", ["copying", "read", "uncommitted", "written"])
+@pytest.mark.parametrize("ahead_ms", ["600000", "0"], ids=["runs ahead again", "does not run ahead any more"])
+def test_run_ahead_when_killed_at_any_step_then_west_holds_everything_exactly_once(
+    broker, west, client, there, topic, tmp_path, monkeypatch, kill_at, ahead_ms
+):
+    publish(client, topic, range(100), batching_enabled=False)
+    copy = CopyAhead(broker, west, tmp_path / "state", topic)
+    copy.begin()
+    with monkeypatch.context() as patched, ThreadPoolExecutor(1) as thread:
+        if kill_at == "copying":
+            patched.setattr(LaneWriter, "finish", killed)
+        draining = thread.submit(copy.drain, kill_at)
+        with there.create_reader(topic) as reader:
+            for first in range(100, 200, 20):
+                publish(client, topic, range(first, first + 20), batching_enabled=False)
+            for _ in range(200):
+                reader.read_next(60_000)
+        copy.files.end_run_ahead(time.time_ns())
+        with pytest.raises(Killed):
+            draining.result()
+    copy.options["runAheadMs"] = ahead_ms
+    publish(client, topic, range(200, 220), batching_enabled=False)
+    with copy.run():
+        wait_until(lambda: len(read_all(there, topic)) >= 220)
+    copied = read_all(there, topic)
+    assert sorted(copied) == list(range(220))
+    assert in_order_per_key(copied)

@@ -136,7 +136,7 @@ class LaneSink:
         if self.kill_after_write and not self.killed_once and written:
             self.killed_once = True
             raise Killed("after the last receipt")
-        self.files.commit(batch, {each.topic: each.state for each in written if each.has_sequence})
+        self.files.commit(batch, {each.topic: each.state for each in written if each.is_recorded})
 
     def renamed(self, chunk):
         import pyarrow as pa

@@ -117,11 +117,20 @@ class LaneState(NamedTuple):
 
     ``claimed``: ids up to here may have been written under this name, before a checkpoint was lost or in a batch that
     the target refused in part. They belong to the lane although no commit records them.
+
+    ``reached``: source position up to which a task that ran ahead of its range has read. Behind the last id are entries
+    that were left out, so that no id records them.
     """
 
     sequence_id: int
     target: Position
     claimed: int = NO_SEQUENCE
+    reached: Position = EARLIEST
+
+    @property
+    def copied_upto(self) -> Position:
+        """Source position up to which a lane of entries has copied its topic-partition."""
+        return max(self.reached, unpack_sequence(self.sequence_id))
 
 
 UNTOUCHED = LaneState(NO_SEQUENCE, EARLIEST)
@@ -179,12 +188,19 @@ def _line_of(key: str, state: LaneState) -> str:
         body["lane"] = part
     if state.claimed != NO_SEQUENCE:
         body["claimed"] = state.claimed
+    if state.reached != EARLIEST:
+        body["reached"] = str(state.reached)
     return json.dumps(body) + "\n"
 
 
 def _state_of(line: str) -> tuple[str, LaneState]:
     body = json.loads(line)
-    state = LaneState(int(body["sequenceId"]), Position.parse(body["target"]), int(body.get("claimed", NO_SEQUENCE)))
+    state = LaneState(
+        int(body["sequenceId"]),
+        Position.parse(body["target"]),
+        int(body.get("claimed", NO_SEQUENCE)),
+        Position.parse(body["reached"]) if "reached" in body else EARLIEST,
+    )
     return lane_key(body["topic"], body.get("lane", "")), state
 
 
@@ -221,6 +237,6 @@ class LaneReport:
     """Key of the lane's state."""
 
     @property
-    def has_sequence(self) -> bool:
-        """Return True if the state includes ids that were, or may have been, written."""
-        return max(self.state.sequence_id, self.state.claimed) != NO_SEQUENCE
+    def is_recorded(self) -> bool:
+        """True if the state includes ids that were, or may have been, written, or a position that was reached."""
+        return max(self.state.sequence_id, self.state.claimed) != NO_SEQUENCE or self.state.reached != EARLIEST

@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Hashable, Mapping, Set
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from interpulse.model.ids import Position
+from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.lanes import LaneState, dump_lanes, load_lanes, topic_of_key
 from interpulse.spark.state_disk import LOCAL_DISK, StateDisk, write_atomically
 
 _log = logging.getLogger(__name__)
 
+NO_BATCH: Final = -1
 HELD_FILE: Final = "held.json"
 LAST_COMMIT_FILE: Final = "last_commit.json"
+TOPICS_FILE: Final = "topics.json"
+_RUN_AHEAD_END_FILE: Final = "run_ahead_end"
 _KEPT = 100
 _SUMMARIES_KEPT: Final = 20
 _TOPICS_KEPT: Final = 100
@@ -67,15 +70,45 @@ class LaneFiles:
     def __init__(self, state_path: str, disk: StateDisk = LOCAL_DISK) -> None:
         self._root = Path(state_path)
         self._lanes = self._root / "lanes"
+        self._live = self._root / "live"
         self._disk = disk
 
     def newest(self, below: int | None = None) -> tuple[int, dict[str, LaneState]]:
-        """Return the newest batch id (below a bound) and its lanes; ``(-1, {})`` when there is none."""
-        batches = [batch for batch in self._batches() if below is None or batch < below]
-        if not batches:
-            return -1, {}
-        batch = max(batches)
-        return batch, self._load(self._lanes / f"{batch}.json")
+        """Return the newest batch id (below a bound) and its lanes; ``(NO_BATCH, {})`` when there is none."""
+        batch = self.newest_batch(below)
+        return batch, {} if batch == NO_BATCH else self._load(self._lanes / f"{batch}.json")
+
+    def newest_batch(self, below: int | None = None) -> int:
+        """Return the newest batch id (below a bound); NO_BATCH when there is none."""
+        return max((batch for batch in self._batches() if below is None or batch < below), default=NO_BATCH)
+
+    def copied(self) -> dict[str, Position]:
+        """Return the source positions up to which lanes of entries have copied their topic-partitions."""
+        copied: dict[str, Position] = {}
+        for key, state in self.newest()[1].items():
+            topic = topic_of_key(key)
+            copied[topic] = max(state.copied_upto, copied.get(topic, EARLIEST))
+        return copied
+
+    def end_run_ahead(self, now_ms: int) -> None:
+        """Let the tasks of the batch in progress end, if they run ahead of their ranges on this machine."""
+        self._replace(self._root / _RUN_AHEAD_END_FILE, str(now_ms), durable=False)
+
+    def run_ahead_watch(self) -> dict[Path, Hashable]:
+        """Return the files whose change ends a run-ahead, with their versions: the list of topics, and the request."""
+        paths = (self._root / TOPICS_FILE, self._root / _RUN_AHEAD_END_FILE)
+        return {path: self._disk.version(path) for path in paths}
+
+    def write_live(self, batch: int, task: int, copied: Mapping[str, tuple[Position, int, int, int]]) -> None:
+        """Write what a task of the batch in progress has copied: position, entries, messages and bytes by topic."""
+        topics = {topic: (str(position), *counts) for topic, (position, *counts) in copied.items()}
+        self._replace(self._live / f"{task}.json", json.dumps({"batch": batch, "topics": topics}), durable=False)
+
+    def live(self, *, above: int) -> list[tuple[int, dict[str, tuple[str, int, int, int]]]]:
+        """Return the batch and the topics of what tasks of later batches than ``above`` have written so far."""
+        texts = [self._disk.read(self._live / name) for name in self._disk.names(self._live) if name[0] != "."]
+        bodies = [json.loads(text) for text in texts if text]
+        return [(body["batch"], body["topics"]) for body in bodies if body["batch"] > above]
 
     def anchors(self) -> dict[str, LaneState]:
         """Return the states of lanes before their first batch, as recorded by the replication job."""
@@ -181,7 +214,7 @@ def _only(lanes: Mapping[str, LaneState], topics: Set[str]) -> dict[str, LaneSta
 def read_lane_states(files: LaneFiles) -> LaneStates:
     """Read the lane files of a sink."""
     newest, lanes = files.newest()
-    if newest < 0:
+    if newest == NO_BATCH:
         return LaneStates({}, files.anchors())
     older, lanes_before = files.newest(below=newest)
     return LaneStates({newest: lanes, older: lanes_before}, files.anchors())

@@ -8,6 +8,7 @@ from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.lanes import (
     BATCH_ROWS_MAX,
     NO_SEQUENCE,
+    LaneReport,
     LaneState,
     Opening,
     PositionTooLarge,
@@ -154,3 +155,19 @@ def test_lane_file_keeps_several_lanes_of_a_topic_apart():
     lanes = {lane_key("t"): LaneState(1, Position(1, 1)), lane_key("t", "name.3"): LaneState(7, Position(2, 2))}
     assert load_lanes(dump_lanes(lanes)) == lanes
     assert {topic_of_key(key) for key in lanes} == {"t"}
+
+
+@pytest.mark.parametrize(
+    ("state", "copied_upto"),
+    [
+        (LaneState(NO_SEQUENCE, EARLIEST), EARLIEST),
+        (LaneState(pack_sequence(3, 7), EARLIEST), Position(3, 7)),
+        (LaneState(pack_sequence(3, 7), EARLIEST, reached=Position(3, 6)), Position(3, 7)),
+        (LaneState(pack_sequence(3, 7), EARLIEST, reached=Position(4, -1)), Position(4, -1)),
+        (LaneState(NO_SEQUENCE, EARLIEST, reached=Position(3, 2)), Position(3, 2)),
+    ],
+)
+def test_lane_has_copied_up_to_its_last_id_or_what_was_read_behind_it(state, copied_upto):
+    assert state.copied_upto == copied_upto
+    assert load_lanes(dump_lanes({"t": state})) == {"t": state}
+    assert LaneReport("t", state).is_recorded is (copied_upto != EARLIEST)

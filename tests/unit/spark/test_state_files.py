@@ -3,14 +3,15 @@
 import errno
 import os
 from contextlib import nullcontext
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from interpulse.model.ids import Position
-from interpulse.spark.lanes import LaneState
+from interpulse.model.ids import EARLIEST, Position
+from interpulse.spark.lanes import LaneState, lane_key, pack_sequence
 from interpulse.spark.state_disk import LocalDisk, write_atomically
-from interpulse.spark.state_files import LAST_COMMIT_FILE, LaneFiles, load_summaries
+from interpulse.spark.state_files import LAST_COMMIT_FILE, NO_BATCH, TOPICS_FILE, LaneFiles, load_summaries
 
 
 def state(number):
@@ -143,3 +144,34 @@ def test_directory_when_its_file_system_cannot_sync_it_then_that_is_no_error(
     monkeypatch.setattr(os, "fsync", refuse)
     with pytest.raises(OSError, match="no") if number == errno.EIO else nullcontext():
         LocalDisk().sync_directory(tmp_path)
+
+
+def test_what_lanes_have_copied_is_the_furthest_of_a_topic(tmp_path):
+    files = LaneFiles(str(tmp_path))
+    assert (files.copied(), files.newest_batch()) == ({}, NO_BATCH)
+    numbered = LaneState(pack_sequence(3, 7), Position(1, 1))
+    files.commit(6, {"a": numbered, "b": numbered._replace(reached=Position(3, 9)), "c": LaneState(-1, EARLIEST)})
+    files.commit(7, {lane_key("a", "e1"): numbered._replace(sequence_id=pack_sequence(3, 8))})
+    assert files.copied() == {"a": Position(3, 8), "b": Position(3, 9), "c": EARLIEST}
+    assert files.newest_batch() == 7
+
+
+def test_watched_files_change_with_the_list_of_topics_and_with_a_request_to_end(tmp_path):
+    files = LaneFiles(str(tmp_path))
+    versions = [files.run_ahead_watch()]
+    files.end_run_ahead(1)
+    versions.append(files.run_ahead_watch())
+    files.end_run_ahead(2)
+    versions.append(files.run_ahead_watch())
+    write_atomically(tmp_path / TOPICS_FILE, "{}")
+    versions.append(files.run_ahead_watch())
+    assert all(before != after for before, after in pairwise(versions))
+    assert versions[-1] == files.run_ahead_watch()
+
+
+def test_live_figures_are_those_of_later_batches(tmp_path):
+    files = LaneFiles(str(tmp_path))
+    files.write_live(4, 0, {"a": (Position(3, 9), 10, 20, 300)})
+    files.write_live(5, 1, {"b": (Position(4, 0), 1, 2, 30)})
+    assert files.live(above=4) == [(5, {"b": ["4:0", 1, 2, 30]})]
+    assert files.live(above=5) == []

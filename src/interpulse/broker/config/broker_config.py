@@ -483,7 +483,7 @@ class BrokerConfig(ProviderSettings):
         "Who runs the replication job: the broker as a child process, or an operator.",
         choices=("embedded", "external"),
     )
-    replication_job_spark_master: str = setting("local[2]", "Spark master of the replication job.")
+    replication_job_spark_master: str = setting("local[16]", "Spark master of the replication job.")
     replication_job_driver_memory: str = setting("1g", "Memory of the Spark driver of the replication job.")
 
     @property

@@ -205,6 +205,10 @@ class EntryReader(AsyncCloses):
         self._restart()
         return False
 
+    def end(self) -> None:
+        """End the range with the last entry that has arrived."""
+        self._finish()
+
     async def last_message_id(self) -> MessageId:
         """Return the current last message id of the topic; entry -1 if it is empty."""
         return message_id_from_wire((await self._ends()).last_message_id)

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import InputPartition
 
 from interpulse.client.outages import ResolvedOutage
+from interpulse.clock import now_ms
 from interpulse.model.ids import Position
+from interpulse.spark.copying.run_ahead import RunAhead, plan_run_ahead
 from interpulse.spark.lanes import LaneReport
-from interpulse.spark.offsets import TopicRange
+from interpulse.spark.offsets import StreamOffset, TopicRange
 from interpulse.spark.processes.workers import strip_traceback, strip_traceback_while_reading
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.reading.reader import OpenView, PlannedStream, RangesPartition, broker_view
@@ -32,11 +34,21 @@ if TYPE_CHECKING:
 class CopyPartition(RangesPartition):
     """The work of one task, and the starting states of its lanes."""
 
-    def __init__(self, ranges: Sequence[TopicRange], lanes: LaneStates, passed: Mapping[str, Position]) -> None:
-        """Set the work. ``passed`` has the positions of the source cursor for ranges that it was moved into or past."""
+    def __init__(
+        self,
+        ranges: Sequence[TopicRange],
+        lanes: LaneStates,
+        passed: Mapping[str, Position],
+        ahead: RunAhead | None = None,
+    ) -> None:
+        """Set the work; ranges are empty where entries are only expected.
+
+        ``passed`` has the positions of the source cursor for ranges that it was moved into or past.
+        """
         super().__init__(ranges)
         self.lanes = lanes
         self.passed = passed
+        self.ahead = ahead
 
 
 class CopyReader(PlannedStream):
@@ -47,24 +59,49 @@ class CopyReader(PlannedStream):
         options: ReadOptions,
         target: WriteOptions,
         *,
+        run_ahead_ms: int = 0,
         disk: StateDisk = LOCAL_DISK,
         open_view: OpenView = broker_view,
     ) -> None:
-        """``disk`` holds the lane files; ``open_view`` opens the source for the planner."""
+        """``disk`` holds the lane files; ``open_view`` opens the source for the planner.
+
+        Tasks go on copying what arrives for ``run_ahead_ms`` after their batch is planned.
+        """
         super().__init__(options, open_view)
         assert target.state_path
         self._target = target
+        self._run_ahead_ms = run_ahead_ms
         self._files = LaneFiles(target.state_path, disk)
 
     @strip_traceback
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[CopyPartition]:
         lanes, now = read_lane_states(self._files), time.monotonic()
+        ahead = self._plan_run_ahead(StreamOffset.from_json(end).positions)
         copies = []
-        for task in super().partitions(start, end):
-            begins = {item.topic: item.after for item in task.ranges}
+        for ranges in self._tasks(start, end, followed=ahead.topics if ahead else ()):
+            begins = {item.topic: item.after for item in ranges}
             # A batch that is planned again may begin before the cursor.
-            copies.append(CopyPartition(task.ranges, lanes.of(begins.keys()), self.planner.passed(begins, now)))
+            passed = self.planner.passed(begins, now)
+            copies.append(CopyPartition(ranges, lanes.of(begins.keys()), passed, ahead))
         return copies
+
+    def _plan_run_ahead(self, topics: Mapping[str, Position]) -> RunAhead | None:
+        if not self._run_ahead_ms or self.planner.is_bounded:
+            return None
+        watched = self._files.run_ahead_watch()  # before the list is read, so that later changes show
+        self.view.discover()
+        activity = self.view.activity()
+        ahead = plan_run_ahead(
+            {topic: is_active for topic, is_active in activity.items() if topic in topics},
+            held=self._files.held(),
+            rates=self.view.rates(),
+            now_ms=now_ms(),
+            length_ms=self._run_ahead_ms,
+        )
+        if ahead is None:
+            return None
+        self.view.note_followed(ahead.topics)
+        return ahead._replace(watched=watched)
 
     @strip_traceback_while_reading
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -76,7 +113,9 @@ class CopyReader(PlannedStream):
             task = stream_task()
             lanes = partition.lanes.below(task.batch)
             with relaxed_collector():
-                reports = copy_ranges(self._options, self._target, partition.ranges, lanes, task, partition.passed)
+                reports = copy_ranges(
+                    self._options, self._target, partition.ranges, lanes, task, partition.passed, partition.ahead
+                )
             yield report_batch(with_healed(reports))
 
 

@@ -1,7 +1,7 @@
 """``format("interpulse-copy")``: the data source of the replication job, registered in its session only.
 
 Options with the prefix ``source.`` are those of a stream that reads entry mode, and with ``target.`` those of an
-exactly-once sink of entry mode.
+exactly-once sink of entry mode. ``runAheadMs`` is how long tasks go on copying what arrives; see ``run_ahead.py``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 COPY_FORMAT: Final = "interpulse-copy"
 _SOURCE: Final = "source."
 _TARGET: Final = "target."
+_RUN_AHEAD_MS: Final = "runAheadMs"
 
 configure_worker()
 
@@ -41,7 +42,7 @@ class CopyDataSource(DataSource):
         from interpulse.spark.reading.read_options import parse_read_options
 
         options = parse_read_options(_with_prefix(_SOURCE, self.options), Purpose.STREAM_READ)
-        return CopyReader(options, self._target())
+        return CopyReader(options, self._target(), run_ahead_ms=int(self.options.get(_RUN_AHEAD_MS, "0")))
 
     def _target(self) -> WriteOptions:
         from interpulse.spark.options.option import OptionError, Purpose
@@ -55,11 +56,10 @@ class CopyDataSource(DataSource):
         return target
 
 
-def copy_options(source: Mapping[str, str], target: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of both sides of a query, each with the options that it needs."""
-    return {_SOURCE + key: value for key, value in source.items()} | {
-        _TARGET + key: value for key, value in target.items()
-    }
+def copy_options(source: Mapping[str, str], target: Mapping[str, str], *, run_ahead_ms: int = 0) -> dict[str, str]:
+    """Return the options of a query: those of both sides, and how long its tasks run ahead."""
+    options = {_SOURCE + key: value for key, value in source.items()}
+    return options | {_TARGET + key: value for key, value in target.items()} | {_RUN_AHEAD_MS: str(run_ahead_ms)}
 
 
 def _with_prefix(prefix: str, options: Mapping[str, str]) -> dict[str, str]:

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import Final
 
 from interpulse.client.consuming.entry_reader import EntryReader, EntryRun
-from interpulse.model.errors import NotAllowed
+from interpulse.client.session import Session
+from interpulse.model.errors import NotAllowed, PulsarError
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.model.names import TopicName
+from interpulse.spark.copying.run_ahead import RunAhead, RunAheadEnd
 from interpulse.spark.lanes import LaneReport, LaneState, StreamTask, unpack_sequence
 from interpulse.spark.offsets import TopicRange
 from interpulse.spark.processes.process_client import in_portal, patiently
 from interpulse.spark.reading.fetch import read_ranges, reading_session
 from interpulse.spark.reading.read_options import ReadOptions
+from interpulse.spark.state_disk import LOCAL_DISK, StateDisk
+from interpulse.spark.state_files import LaneFiles
+from interpulse.spark.writing.broker_target import last_position
+from interpulse.spark.writing.lane_writer import LaneWriter
 from interpulse.spark.writing.sink import open_lanes
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire.cursor_promise import REPLICATION_CURSORS, VALID_S
+
+log = logging.getLogger(__name__)
+
+_GATHER_SECONDS: Final = 0.005
+"""Pause after copying what arrived, so that entries of a busy topic-partition go in runs."""
+_BUFFER_BYTES_MIN: Final = 64 * 1024
 
 
 async def copy_in_loop(
@@ -26,36 +43,155 @@ async def copy_in_loop(
     lanes: Mapping[str, LaneState],
     task: StreamTask,
     passed: Mapping[str, Position],
+    ahead: RunAhead | None = None,
+    disk: StateDisk = LOCAL_DISK,
 ) -> list[LaneReport]:
     """Copy the ranges; return a report of each topic-partition once all receipts are there. Raises the first failure.
 
     ``passed`` has the positions of the source cursor beyond the beginnings of ranges, as the driver received them.
-    Everything happens in the running event loop; `copy_ranges` does the same in the portal's and blocks.
+    With ``ahead``, whose files are on ``disk``, copy what arrives behind the ranges too. Everything happens in the
+    running event loop; `copy_ranges` does the same in the portal's and blocks.
     """
     marks = await _source_marks(source, passed)
     writer = await open_lanes(target, lanes, task, permit=marks.permit)
-
-    async def take(item: TopicRange, arrived: Sequence[EntryRun]) -> None:
-        await writer.copy(item.topic, arrived)
-
-    async def refuse(item: TopicRange, reason: str) -> None:
-        writer.refuse(item.topic, item.after, item.upto, reason)
-
-    async def admit(item: TopicRange, reader: EntryReader) -> TopicRange:
-        mark = min(await marks.of(item.topic, reader.promised_position), item.upto)
-        if mark <= item.after:
-            return item
-        writer.pass_over(item.topic, item.after, mark)
-        return item._replace(after=mark)
-
     try:
-        await read_ranges(source, ranges, take, refuse, begin=lambda item: writer.expect(item.topic), admit=admit)
+        copies = RangeCopies(await reading_session(source), source, writer, marks)
+        if ahead is None:
+            await copies.copy(ranges)
+        else:
+            assert target.state_path is not None
+            report = partial(_report_live, LaneFiles(target.state_path, disk), task, writer)
+            await copies.run_ahead(ranges, RunAheadEnd(ahead, disk), report)
         return await writer.finish()
     finally:
         await writer.close()
 
 
+def _report_live(files: LaneFiles, task: StreamTask, writer: LaneWriter) -> None:
+    files.write_live(task.batch, task.partition, writer.written())
+
+
 copy_ranges = in_portal(copy_in_loop)
+
+
+class RangeCopies:
+    """The ranges of one task, on their way from the source to the lanes of the target."""
+
+    def __init__(self, session: Session, options: ReadOptions, writer: LaneWriter, marks: SourceMarks) -> None:
+        """Copy from a source with these ``options``, which ``session`` reads, but nothing up to the ``marks``."""
+        self._session = session
+        self._options = options
+        self._writer = writer
+        self._marks = marks
+
+    async def copy(
+        self, ranges: Sequence[TopicRange], follow: Callable[[TopicRange], Awaitable[None]] | None = None
+    ) -> None:
+        """Copy ranges, and what an earlier attempt has copied behind them. ``follow`` may copy more of each."""
+        expect = self._writer.expect
+        await read_ranges(
+            self._options,
+            ranges,
+            self._take,
+            self._refuse,
+            begin=lambda item: expect(item.topic),
+            admit=self._admit,
+            follow=follow or self._account,
+        )
+
+    async def run_ahead(self, ranges: Sequence[TopicRange], end: RunAheadEnd, report: Callable[[], None]) -> None:
+        """Copy ranges, and what arrives behind them until the run-ahead ends. Ranges may be empty."""
+
+        async def follow(item: TopicRange) -> None:
+            reached = item.upto
+            if item.topic in end.topics:
+                reached = await self._follow(item, end)
+            await self._account(item, reached)
+
+        unread = [item for item in ranges if item.after < item.upto]
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(end.watch(report))
+                copying = [group.create_task(follow(item)) for item in ranges if item.after >= item.upto]
+                if unread:
+                    copying.append(group.create_task(self.copy(unread, follow)))
+                await asyncio.wait(copying)
+                end.end()
+        except BaseExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+
+    async def _take(self, item: TopicRange, arrived: Sequence[EntryRun]) -> None:
+        await self._writer.copy(item.topic, arrived)
+
+    async def _refuse(self, item: TopicRange, reason: str) -> None:
+        self._writer.refuse(item.topic, item.after, item.upto, reason)
+
+    async def _admit(self, item: TopicRange, reader: EntryReader) -> TopicRange:
+        mark = min(await self._marks.of(item.topic, reader.promised_position), item.upto)
+        if mark <= item.after:
+            return item
+        self._writer.pass_over(item.topic, item.after, mark)
+        return item._replace(after=mark)
+
+    async def _follow(self, item: TopicRange, end: RunAheadEnd) -> Position:
+        """Copy what arrives behind a range until the end. Return the position reached.
+
+        A source that cannot be read ends it, and so does a cursor that was moved into what arrives: the next batch
+        begins where the source says.
+        """
+        options, topic, reached = self._options, item.topic, item.upto
+        reader = EntryReader(
+            self._session,
+            TopicName.parse(topic),
+            after=reached,
+            buffer_bytes=max(options.fetch_buffer_bytes // len(end.topics), _BUFFER_BYTES_MIN),
+            subscription_prefix=options.subscription_prefix,
+            checksum_verified=options.verify_checksum,
+            reconnect_timeout_ms=None,
+            replication_cursor=options.predefined_subscription,
+        )
+        try:
+            with end.ending(reader):
+                async with aclosing(self._arrivals(topic, reader)) as arrivals:
+                    async for arrived in arrivals:
+                        await self._writer.copy(topic, arrived)
+                        if self._writer.is_held(topic):
+                            end.end()  # so that the hold is recorded, and the next attempt planned
+                            break
+                        reached = arrived[-1].positions[-1]
+                        end.note(sum(len(run.positions) for run in arrived))
+                        await asyncio.sleep(_GATHER_SECONDS)
+        finally:
+            self._session.spawn(reader.close())
+        return reached
+
+    async def _arrivals(self, topic: str, reader: EntryReader) -> AsyncGenerator[Sequence[EntryRun], None]:
+        """Yield what arrives and may be copied."""
+        try:
+            await reader.open()
+            while arrived := await reader.read_runs():
+                if arrived[0].positions[0] <= await self._marks.of(topic, reader.promised_position):
+                    return
+                yield arrived
+        except PulsarError as problem:
+            log.info("topic is not followed any more topic=%s error=%s", topic, problem)
+
+    async def _account(self, item: TopicRange, reached: Position | None = None) -> None:
+        """Copy what an earlier attempt has copied further than ``reached``, the end of the range unless given.
+
+        Record how far the topic-partition was read behind its range.
+        """
+        topic, reached = item.topic, item.upto if reached is None else reached
+        if self._writer.is_held(topic):
+            return
+        owed = self._writer.owed(topic)
+        if reached < owed <= await last_position(self._session, TopicName.parse(topic)):
+            rest = TopicRange(topic, reached, owed, sparse=True)
+            await read_ranges(self._options, [rest], self._take, self._refuse, admit=self._admit)
+            self._writer.account(topic, owed)
+            reached = owed
+        if reached > item.upto:
+            self._writer.reach(topic, reached)
 
 
 async def _source_marks(options: ReadOptions, passed: Mapping[str, Position]) -> SourceMarks:

@@ -67,11 +67,12 @@ class Inspection(AsyncCloses):
     async def standings(self, route: Route, names: Iterable[str]) -> list[Standing]:
         """Return how far topic-partitions are copied, without those that are gone."""
         committed, held = committed_positions(route.checkpoint), route.files.held()
+        copied = route.files.copied()
 
         async def standing(name: str) -> Standing | None:
             done = committed.get(name)
-            if done is not None and name in held:
-                done = min(done, held[name].after)
+            if done is not None:
+                done = min(done, held[name].after) if name in held else max(done, copied.get(name, EARLIEST))
             try:
                 return await self._standing(route, name, done)
             except NotFound:

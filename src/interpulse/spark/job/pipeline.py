@@ -16,6 +16,7 @@ from interpulse.replication.provision import ReplicationProblem
 from interpulse.spark.job.heartbeat import HeartbeatArrivals
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig
 from interpulse.spark.job.reports.progress import BatchProgress
+from interpulse.spark.job.routes.live_copies import LiveCopies
 from interpulse.spark.job.routes.route import Emit, Route
 from interpulse.spark.job.routes.route_lag import CopyRate, RouteLag, RouteRates
 from interpulse.spark.job.routes.route_query import QueryFailure, RouteQuery
@@ -54,6 +55,7 @@ class Pipeline:
         self._query = RouteQuery(self.route, emit_of_route)
         self._lag = RouteLag(self.route, source)
         self._rates = RouteRates()
+        self._live = LiveCopies(self.route.files)
         self._subscriptions = SubscriptionSync(self.route, source, emit_of_route)
         self._heartbeat = HeartbeatArrivals(self.route, emit_of_route)
         self._syncing: asyncio.Task[None] | None = None
@@ -93,7 +95,7 @@ class Pipeline:
         written = self.route.files.summary_of(progress.batch_id)
         line = progress.to_json()
         if written is not None:
-            self._rates.note(written.get("topics", {}), time.monotonic())
+            self._rates.note(self._live.complete(progress.batch_id, written.get("topics", {})), time.monotonic())
             line["written"] = {key: value for key, value in written.items() if key not in ("batchId", "topics")}
             self._report_healed(written.get("healed", ()))
         self._emit(**line)
@@ -130,7 +132,8 @@ class Pipeline:
 
     async def refresh_backlog(self) -> None:
         """Ask the source for the backlog where Spark does not report it."""
-        await self._lag.refresh(self.topics.partitions())
+        self._rates.note(self._live.refresh(), time.monotonic())
+        await self._lag.refresh(self.topics.partitions(), self._live.positions)
 
     def records(self) -> dict[NamespaceName, list[dict[str, Any]]]:
         """Return status records by namespace."""

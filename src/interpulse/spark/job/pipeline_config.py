@@ -130,6 +130,8 @@ class Limits:
     poll_ms: int = 50
     discovery_ms: int = 1_000
     trigger_ms: int = 0
+    run_ahead_ms: int = 5_000
+    """Time for which tasks go on copying what arrives after their batch is planned; 0 ends them with their ranges."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +163,7 @@ class HeartbeatSettings:
 class SparkSettings:
     """Settings of Spark when the job is not run by spark-submit. ``conf`` has any Spark key."""
 
-    master: str = "local[2]"
+    master: str = "local[16]"
     driver_memory: str = "1g"
     conf: Mapping[str, str] = field(default_factory=dict)
 
@@ -343,7 +345,7 @@ def _value(kind: str, key: str, value: Any) -> Any:
     return value
 
 
-_MAY_BE_ZERO: Final = ("lane_epoch", "port", "trigger_ms")
+_MAY_BE_ZERO: Final = ("lane_epoch", "port", "run_ahead_ms", "trigger_ms")
 
 
 def _number(key: str, value: Any) -> int:

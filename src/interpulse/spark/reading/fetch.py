@@ -145,11 +145,13 @@ async def read_ranges(
     refuse: Callable[[TopicRange, str], Awaitable[None]],
     begin: Callable[[TopicRange], None] = lambda item: None,
     admit: Callable[[TopicRange, EntryReader], Awaitable[TopicRange]] | None = None,
+    follow: Callable[[TopicRange], Awaitable[None]] | None = None,
 ) -> None:
     """Read ranges, a bounded number at a time, and pass their entries to ``take``, in order for each range.
 
     Call it in the portal's loop. ``begin`` is called with each range when its turn comes. ``admit`` gets a range with
-    its open reader and returns the end up to which to read it, which may be its start.
+    its open reader and returns the end up to which to read it, which may be its start. ``follow`` is called with each
+    range that was read, while others are read.
 
     If a list of topics selects what is read, a range that cannot be read goes to ``refuse`` with the reason, and the
     others are read anyway. Raises the first other error that stopped the reading, or what ``take`` raised.
@@ -170,8 +172,10 @@ async def read_ranges(
                     await refuse(item, str(refusal))
                     return
                 if entries is None:
-                    return
+                    break
                 await take(item, entries)
+        if follow is not None:
+            await follow(item)
 
     try:
         async with asyncio.TaskGroup() as group:

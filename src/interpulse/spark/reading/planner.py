@@ -136,6 +136,18 @@ class SourceView(Protocol):
     def held(self) -> Mapping[str, HeldBack]:
         """Return the topic-partitions that the sink holds and wants to have again."""
 
+    def copied(self) -> Mapping[str, Position]:
+        """Return the positions that the sink has reached, where tasks may copy more than their ranges.
+
+        The identical mapping means that no batch was committed since.
+        """
+
+    def activity(self) -> Mapping[str, bool]:
+        """Return the topic-partitions that are read now: False for those that rest, whose news the source reports."""
+
+    def note_followed(self, topics: Collection[str]) -> None:
+        """Take the topic-partitions that the tasks of a batch go on copying. News of another ends that."""
+
     def rates(self) -> Mapping[str, Rate]:
         """Return the copy rates of topic-partitions that have a limit, as of the last discovery."""
 
@@ -154,6 +166,8 @@ class StreamPlanner:
     def __init__(self, options: ReadOptions, view: SourceView) -> None:
         self._options = options
         self._view = view
+        self._copied = view.copied()
+        self._behind: set[str] = set()
         self._topics: tuple[str, ...] | None = None
         self._deleted: set[str] = set()  # of a pattern, until it is judged what was not read of them
         self._ends: Mapping[str, TopicEnd] = {}
@@ -223,11 +237,13 @@ class StreamPlanner:
             return start.anchored()
         self._idle_ends = None
         self._charge()
-        held = self._view.held()
-        self._done = _written_up_to(start.positions, held)
+        held, copied = self._view.held(), self._view.copied()
+        if copied is not self._copied:
+            self._copied, self._polled_at = copied, float("-inf")  # the last ends may be older than what was copied
+        done = _further(start.positions, copied)
+        self._done = _written_up_to(done, held)
         self._refresh(now)
-        self._check_deleted(start.positions)
-        self._advance_cursor(start.positions, now)
+        self._check_deleted(done)
         ends = self._target if self._target is not None else self._ends
         self._throttle.set_rates(self._view.rates(), now)
         room = self._throttle.room(now)
@@ -237,34 +253,47 @@ class StreamPlanner:
             for topic, end in ends.items()
             if (topic not in held or held[topic].is_due) and room.get(topic) != 0
         }
+        outdated = self._outdated(ends, done, start.positions, now)
+        for topic in outdated:
+            del ends[topic]
         begins = {topic: self._begin_of(topic, end) for topic, end in ends.items() if topic not in start.positions}
-        begins |= self._moved_on(start.positions, ends)
+        moved = self._moved_on(done, ends)
+        ahead = {topic: done[topic] for topic in ends if done.get(topic) != start.positions.get(topic)}
+        begins |= ahead | moved
         again = {topic: item for topic, item in held.items() if topic in ends}
         # We never acknowledge behind the position of a hold: a cursor that stands there was moved by an operator.
         marks = {topic: max(item.after, ends[topic].acknowledged or EARLIEST) for topic, item in again.items()}
         self._note_passed({topic: item.after for topic, item in again.items()}, marks)
         begins |= marks
         after = {topic: begins.get(topic, start.positions.get(topic, EARLIEST)) for topic in ends}
-        self._check_backwards({topic: position for topic, position in after.items() if topic not in begins}, ends)
+        read = {topic: after[topic] for topic in ends if topic in done and topic not in moved and topic not in again}
+        self._check_backwards(read, ends)
+        self._advance_cursor({topic: position for topic, position in done.items() if topic not in outdated}, now)
         last = {topic: max(after[topic], end.last) for topic, end in ends.items()}  # a cut stays where nothing came
         try:
-            self._check_emptied({topic: after[topic] for topic in ends if topic not in begins}, ends)
+            self._check_emptied(read, ends)
             if self._waits_for_more(after, last, now):
                 return start
             positions = self._limited(after, last, room, entries_max, bytes_max)
-            firsts = self._firsts({topic: after[topic] for topic in positions if topic not in begins}, positions)
+            firsts = self._firsts(read, positions)
         except PulsarError as error:
             if self._target is not None:
                 raise  # with Trigger.AvailableNow, nothing to do is the end
             self._wait_out(error, now)
             return start
+        is_news = positions != {topic: done[topic] for topic in start.positions if topic in ends}
         positions |= self._kept(start, ends)
         begins = {topic: position for topic, position in begins.items() if position != EARLIEST or topic in again}
-        if positions == start.positions and not again:
+        if not (is_news or again) and positions.keys() == start.positions.keys():
             self._idle_ends = self._ends
             return start
         attempt = sum(item.attempts for item in again.values())
         return StreamOffset(positions, self._options.max_partitions, begins=begins, attempt=attempt, firsts=firsts)
+
+    @property
+    def is_bounded(self) -> bool:
+        """True if nothing newer than fixed ends is read (Trigger.AvailableNow)."""
+        return self._target is not None
 
     def only_batch(self, start: StreamOffset, now: float) -> StreamOffset:
         """Return the end of the only batch (Trigger.Once), which covers everything unread.
@@ -396,6 +425,23 @@ class StreamPlanner:
             else:
                 self._lose(loss)
         self._deleted.clear()
+
+    def _outdated(
+        self, ends: Mapping[str, TopicEnd], done: Mapping[str, Position], positions: Mapping[str, Position], now: float
+    ) -> set[str]:
+        """Return the topics whose known end is older than what tasks have copied since, and ask for their ends again.
+
+        An end that stays behind after another answer of the source is no old one: the source went backwards.
+        """
+        behind = {
+            topic
+            for topic in self._copied.keys() & ends.keys() & done.keys()
+            if positions[topic] <= ends[topic].newest < done[topic]
+        }
+        before, self._behind = self._behind, behind
+        if behind:
+            self._polled_at = float("-inf")
+        return behind if self._outages.waiting(now) is not None else behind - before
 
     def _check_backwards(self, after: Mapping[str, Position], ends: Mapping[str, TopicEnd]) -> None:
         """Refuse positions that move backwards, except to a cursor behind the last message (a marker)."""
@@ -617,11 +663,13 @@ class StreamPlanner:
     def report(self, now: float) -> dict[str, Any]:
         """Return the newest positions and the lag behind them: the ``latestOffset`` of progress events."""
         topics: dict[str, dict[str, Any]] = {}
+        ahead = self._view.copied()
         for topic, end in self._ends.items():
-            done = self._done.get(topic, EARLIEST)
-            entries = entries_between(done, end.last)
+            done = max(self._done.get(topic, EARLIEST), ahead.get(topic, EARLIEST))
+            last = max(end.last, ahead.get(topic, EARLIEST))
+            entries = entries_between(done, last)
             age = self._seen[topic].age_of_first_after(done, now) if entries else 0.0
-            topics[topic] = {"last": str(end.last), "done": str(done), "entries": entries, "ms": int(age * 1000)}
+            topics[topic] = {"last": str(last), "done": str(done), "entries": entries, "ms": int(age * 1000)}
             if entries and topic in self._throttled:
                 topics[topic]["throttled"] = True
             if topic in self._passed:
@@ -645,6 +693,13 @@ class StreamPlanner:
             reason, seconds = waiting
             report["waiting"] = {"reason": reason, "ms": int(seconds * 1000), "remedy": remedy_for(reason) or _REMEDY}
         return report
+
+
+def _further(positions: Mapping[str, Position], copied: Mapping[str, Position]) -> Mapping[str, Position]:
+    """Return the positions of a stream, further where tasks have copied more than their ranges."""
+    if not copied:
+        return positions
+    return {topic: max(position, copied.get(topic, EARLIEST)) for topic, position in positions.items()}
 
 
 def _written_up_to(positions: Mapping[str, Position], held: Mapping[str, HeldBack]) -> Mapping[str, Position]:

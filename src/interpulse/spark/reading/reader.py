@@ -7,7 +7,7 @@ lazily, in the process that runs them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
@@ -138,10 +138,15 @@ class PlannedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**self.__dict__, "_planner": None, "_view": None, "_idle_at": None}
 
     @property
+    def view(self) -> SourceView:
+        if self._view is None:
+            self._view = self._open_view(self._options)
+        return self._view
+
+    @property
     def planner(self) -> StreamPlanner:
         if self._planner is None:
-            self._view = self._open_view(self._options)
-            self._planner = StreamPlanner(self._options, self._view)
+            self._planner = StreamPlanner(self._options, self.view)
         return self._planner
 
     @strip_traceback
@@ -181,16 +186,24 @@ class PlannedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @strip_traceback
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[RangesPartition]:
+        return [RangesPartition(ranges) for ranges in self._tasks(start, end)]
+
+    def _tasks(
+        self, start: dict[str, Any], end: dict[str, Any], *, followed: Collection[str] = ()
+    ) -> Sequence[Sequence[TopicRange]]:
+        """Return the ranges of each task. Topic-partitions that are ``followed`` have one that may be empty."""
         upto = StreamOffset.from_json(end)
         if StreamOffset.from_json(start).initial and not upto.begins:
             # The anchor batch reads nothing; its empty tasks start the Python workers before the first entry is there.
-            return [RangesPartition(()) for _ in range(min(upto.tasks, _WARMED_MAX))]
+            return [()] * min(upto.tasks, _WARMED_MAX)
         # Of messages every plan of a batch is the same: sinks that write exactly once know rows by their task.
         sizes = self.planner.sizes if self._options.mode == "entry" else {}
         ranges = ranges_between(StreamOffset.from_json(start), upto, sizes)
         if self._options.preserve_order is False:
             ranges = split_ranges(ranges, self._options, {})
-        return [RangesPartition(task) for task in pack_ranges(ranges, upto.tasks, self._options.plan_mode)]
+        behind = set(followed).difference(item.topic for item in ranges)
+        ranges += [TopicRange(topic, upto.positions[topic], upto.positions[topic]) for topic in sorted(behind)]
+        return pack_ranges(ranges, upto.tasks, self._options.plan_mode)
 
     @strip_traceback
     def commit(self, end: dict[str, Any]) -> None:

@@ -193,6 +193,8 @@ class PollPace:
         """The end at the last question, None before the first one and after a ring."""
         self._changed_at = 0.0
         self._rung = False
+        self.is_settled = False
+        """True while the topic-partition rests or is about to, so that its news are reported."""
 
     def note(self, end: object, now: float, *, stretch_max: int = 1) -> bool:
         """Record the end. Return True if it has not moved for a while, so that the topic-partition may rest.
@@ -204,12 +206,14 @@ class PollPace:
         else:
             self._stretch, self._changed_at = 1, now
         self._end = end
+        self.is_settled = False
         self.due_at = now + self._interval * self._stretch
         return now - self._changed_at >= self._interval * _CALM_INTERVALS
 
     def settle(self) -> None:
         """Suspend questions until the topic-partition rests, or until :meth:`ring`."""
         self._rung = False
+        self.is_settled = True
         self.due_at = float("inf")
 
     def rest(self, now: float) -> None:
@@ -219,5 +223,6 @@ class PollPace:
     def ring(self) -> None:
         """Resume questions: something arrived, or the broker can no longer send notices."""
         self._rung = True
+        self.is_settled = False
         self._end = None
         self.due_at = 0.0

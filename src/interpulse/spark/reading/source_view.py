@@ -47,7 +47,7 @@ from interpulse.spark.reading.source_searches import (
 )
 from interpulse.spark.reading.throttle import Rate
 from interpulse.spark.state_disk import LOCAL_DISK, StateDisk
-from interpulse.spark.state_files import HELD_FILE, LAST_COMMIT_FILE, load_held, load_summaries
+from interpulse.spark.state_files import HELD_FILE, LAST_COMMIT_FILE, NO_BATCH, LaneFiles, load_held, load_summaries
 
 log = logging.getLogger(__name__)
 
@@ -122,11 +122,16 @@ class BrokerSourceView:
         self._unanswered: dict[str, str] = {}
         self._awaited: Sequence[str] = []
         self._listed = _NOTHING_LISTED
+        self._copied: Mapping[str, Position] = {}
+        self._followed: Collection[str] | None = None
+        """Topic-partitions that tasks go on copying, until news of another ends that."""
         if options.topics_file is not None:
             path = Path(options.topics_file)
             self._listed_file = _WatchedFile(path, _listed, disk)
             self._held_file = _WatchedFile(path.with_name(HELD_FILE), load_held, disk)
             self._written_file = _WatchedFile(path.with_name(LAST_COMMIT_FILE), _written, disk)
+            self._lane_files = LaneFiles(str(path.parent), disk)
+            self._newest_batch = NO_BATCH
 
     # ---- Which topics
 
@@ -181,7 +186,7 @@ class BrokerSourceView:
                 self._cursors[name] = SourceCursor(session, TopicName.parse(name), self._options, earliest=earliest)
                 self._paces[name] = PollPace(options.offset_poll_interval_ms / 1000)
         now = time.monotonic()
-        due = [name for name in names if self._paces[name].due_at <= now] if self._may_rest(names) else names
+        due = [name for name in names if self._is_due(name, now)] if self._may_rest(names) else names
         if due or names != self._known_of:
             ends, failures = await self._asked(due)
             # Where to begin must be known of every topic, unless its subscription will say so whenever it can be asked.
@@ -195,6 +200,12 @@ class BrokerSourceView:
         return self._known
 
     ends = in_portal(ends_in_loop)
+
+    def _is_due(self, name: str, now: float) -> bool:
+        """Return True if a topic-partition is to be asked, also because tasks have copied more than is known of it."""
+        if self._paces[name].due_at <= now:
+            return True
+        return name in self._known and name in self._copied and self._known[name].newest < self._copied[name]
 
     def _may_rest(self, topics: Collection[str]) -> bool:
         """Return True if idle topics may rest, at the cost of a second consumer each."""
@@ -212,9 +223,12 @@ class BrokerSourceView:
 
     await_news = in_portal(await_news_in_loop)
 
-    def _ring(self, pace: PollPace) -> None:
+    def _ring(self, name: str, pace: PollPace) -> None:
         pace.ring()
         self._news.set()
+        if self._followed is not None and name not in self._followed:
+            self._followed = None
+            self._lane_files.end_run_ahead(now_ms())
 
     async def _forget(self, name: str) -> None:
         await self._cursors.pop(name).close()
@@ -269,7 +283,7 @@ class BrokerSourceView:
         try:
             async with self._settling_slots:
                 cursor = self._cursors[name]
-                rests = await cursor.rest(partial(self._ring, pace)) and await cursor.end() == end
+                rests = await cursor.rest(partial(self._ring, name, pace)) and await cursor.end() == end
         except PulsarError:
             rests = False
         finally:
@@ -277,7 +291,7 @@ class BrokerSourceView:
         if rests:
             pace.rest(time.monotonic())
         else:
-            self._ring(pace)
+            self._ring(name, pace)
 
     def _log_failures(self, failures: Mapping[str, PulsarError]) -> None:
         """Log errors once, not at every poll; of many only their number."""
@@ -361,6 +375,20 @@ class BrokerSourceView:
             topic: HeldBack(item.after, item.attempts, item.retry_at_ms <= now)
             for topic, item in self._held_file.value().items()
         }
+
+    def copied(self) -> Mapping[str, Position]:
+        if self._options.topics_file is not None:
+            newest = self._lane_files.newest_batch()
+            if newest != self._newest_batch:
+                self._newest_batch, self._copied = newest, self._lane_files.copied()
+        return self._copied
+
+    def activity(self) -> Mapping[str, bool]:
+        selected = set(self._known_of).difference(self._listed.held)
+        return {name: not pace.is_settled for name, pace in self._paces.items() if name in selected}
+
+    def note_followed(self, topics: Collection[str]) -> None:
+        self._followed = topics
 
     def rates(self) -> Mapping[str, Rate]:
         return self._listed.rates

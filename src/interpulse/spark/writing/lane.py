@@ -128,7 +128,7 @@ class Lane:
         await self._verify_refused()
         if self.holes:
             raise self.has_holes()
-        if is_overrun(self.before, self.sender.last_sequence_id, self.last):
+        if self.owed != NO_SEQUENCE:
             raise self.in_use()
         self.report.state = self._state_after()
 
@@ -149,7 +149,20 @@ class Lane:
         reached = [self.before.target, *(position for number, position in self.stored.items() if number <= self.last)]
         if self.sender.last_position is not None:
             reached.append(self.sender.last_position)
-        return LaneState(max(self.before.sequence_id, self.last), max(reached), self.before.claimed)
+        return self.before._replace(sequence_id=max(self.before.sequence_id, self.last), target=max(reached))
+
+    def claim(self, sequence_id: int) -> None:
+        """Count ids up to here as ones of the lane: their entries cannot be read any more."""
+        self.before = self.before._replace(claimed=max(self.before.claimed, sequence_id))
+
+    @property
+    def owed(self) -> int:
+        """The broker's last id if that is beyond all this task has come to, else NO_SEQUENCE.
+
+        A crashed attempt that ran ahead of its range has written up to there.
+        """
+        known = self.sender.last_sequence_id
+        return known if is_overrun(self.before, known, self.last) else NO_SEQUENCE
 
     def in_use(self) -> LaneInUse:
         """Return the error for sequence ids at the broker that are not ours."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from interpulse.client.consuming.entry_reader import EntryRun
 from interpulse.model.errors import AlreadyClosed, NotConnected, OperationTimeout, PulsarError
-from interpulse.model.ids import Position
+from interpulse.model.ids import EARLIEST, Position
 from interpulse.replication.copy import SKIP_PASSED, EntryMarker, skip_reason
 from interpulse.spark.lanes import (
     NO_SEQUENCE,
@@ -24,6 +24,7 @@ from interpulse.spark.lanes import (
     merged_lane_name,
     pack_sequence,
     sink_lane_name,
+    unpack_sequence,
 )
 from interpulse.spark.offsets import entries_between
 from interpulse.spark.writing.broker_target import BrokerTarget, LaneSender
@@ -66,6 +67,7 @@ class LaneWriter:
         self._expected: dict[str, asyncio.Task[LaneSender]] = {}
         """Openings of lanes that were not needed so far, by topic-partition."""
         self._reports: dict[str, LaneReport] = {}
+        self._reached: dict[str, Position] = {}
         self._versions: dict[str, dict[bytes, bytes]] = {}
         """Schema versions of the source with those of the target, by topic-partition."""
 
@@ -145,6 +147,39 @@ class LaneWriter:
         report = self._report(topic, after)
         report.skipped[SKIP_PASSED] += entries_between(after, upto)
         self._claim(report, upto)
+        if topic in self._lanes:
+            self._lanes[topic].claim(report.state.claimed)
+
+    def is_held(self, topic: str) -> bool:
+        """Return True if the target refused an entry of a topic-partition, or its source could not be read."""
+        report = self._reports.get(topic)
+        return report is not None and report.held is not None
+
+    def owed(self, topic: str) -> Position:
+        """Return the source position up to which this task has to read a topic-partition, EARLIEST if nothing is owed.
+
+        An earlier attempt of the batch has written so far. If the lane is not accounted for until there,
+        :meth:`finish` takes the entries for those of another writer.
+        """
+        lane = self._lanes.get(topic)
+        return EARLIEST if lane is None else unpack_sequence(lane.owed)
+
+    def account(self, topic: str, upto: Position) -> None:
+        """Count everything up to a position as read, also what the source does not have any more."""
+        self._lanes[topic].claim(pack_sequence(*upto))
+
+    def written(self) -> dict[str, tuple[Position, int, int, int]]:
+        """Return the source position, entries, messages and bytes that were sent so far by topic-partition."""
+        reports = {topic: lane.report for topic, lane in self._lanes.items()}
+        return {
+            topic: (unpack_sequence(self._lanes[topic].last), report.entries, report.messages, report.bytes)
+            for topic, report in reports.items()
+        }
+
+    def reach(self, topic: str, position: Position) -> None:
+        """Record the source position up to which a topic-partition was read ahead of its range."""
+        self._report(topic, position)
+        self._reached[topic] = position
 
     def _claim(self, report: LaneReport, upto: Position) -> None:
         claimed = pack_sequence(upto.ledger, upto.entry + 1) - 1  # a cursor may be at the start of a ledger
@@ -236,6 +271,10 @@ class LaneWriter:
                     await lane.finish()
                 except PulsarError as refusal:
                     self._hold(lane.report, refusal)
+        for topic, position in self._reached.items():
+            report = self._reports[topic]
+            if report.held is None:
+                report.state = report.state._replace(reached=position)
         return list(self._reports.values())
 
     async def close(self) -> None:

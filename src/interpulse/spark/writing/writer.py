@@ -164,7 +164,7 @@ def _states_of(reports: Sequence[LaneReport]) -> dict[str, LaneState]:
     states: dict[str, LaneState] = {}
     for report in reports:
         key = report.key or report.topic
-        if report.has_sequence:
+        if report.is_recorded:
             states[key] = max(states.get(key, report.state), report.state)
     return states
 

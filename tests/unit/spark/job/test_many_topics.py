@@ -24,6 +24,7 @@ class Source:
     """Each topic has one open ledger with ten entries; questions are counted."""
 
     def __init__(self):
+        self.reached: dict[str, Position] = {}
         self.asked, self.opened, self.ends_of = 0, 0, dict.fromkeys(NAMES, Position(3, 9))
 
     def discover(self):
@@ -42,6 +43,9 @@ class Source:
 
     def rates(self):
         return {}
+
+    def copied(self):
+        return self.reached
 
     def written(self):
         return None
@@ -99,11 +103,11 @@ async def test_lag_of_very_many_topics_is_asked_of_some_in_each_turn_and_of_all_
     asked: list[str] = []
     lag = lag_of_caught_up(tmp_path, asked)
     for turn in range(1, 26):
-        await lag.refresh(NAMES)
+        await lag.refresh(NAMES, {})
         assert len(asked) == 200 * turn
     assert sorted(asked) == NAMES
     assert all(lag.of(name) == (0, 0, None) for name in NAMES)
-    await lag.refresh(NAMES)
+    await lag.refresh(NAMES, {})
     assert len(asked) == len(NAMES), "nothing is to be copied, so the source is left alone for a while"
 
 
@@ -116,7 +120,7 @@ async def test_lag_is_asked_as_soon_as_spark_reports_nothing_any_more(tmp_path, 
     for second in range(4):
         assert not asked
         now[0] = 100.0 + second
-        await lag.refresh(["a"])
+        await lag.refresh(["a"], {})
     assert asked == ["a"]
 
 

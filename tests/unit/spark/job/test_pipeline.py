@@ -25,6 +25,9 @@ from interpulse.spark.writing.write_options import parse_write_options
 class StoppedQuery:
     """One of Spark's, as far as its end goes."""
 
+    def __init__(self):
+        self.status = {"isTriggerActive": False, "isDataAvailable": False}
+
     def stop(self):
         """It has."""
 

@@ -74,6 +74,9 @@ class Log:
 
     rates = held
 
+    def copied(self):
+        return {}
+
     def written(self):
         return None
 

@@ -24,6 +24,7 @@ class Source:
         self.refused = {}
         self.limits = {}
         self.newest = None
+        self.reached = {}
         self.first_at = {}
         self.waits = []
         self.news = False
@@ -68,6 +69,15 @@ class Source:
 
     def rates(self):
         return self.limits
+
+    def copied(self):
+        return self.reached
+
+    def activity(self):
+        return {}
+
+    def note_followed(self, topics):
+        pass
 
     def written(self):
         return self.newest
@@ -757,3 +767,76 @@ def test_streams_of_users_wait_only_with_many_topics():
         idle_at(stream)
         stream.await_news(10.15)
     assert (few.waits, many.waits) == ([], [(0.05, pytest.approx(0.05))])
+
+
+def ran_ahead(**options):
+    """Return a source of which tasks have copied up to 3:7, a plan of it, and the offset at 3:4."""
+    source = Source(a={3: 5})
+    source.acknowledged[A] = EARLIEST
+    plan = planner(source, **{"startingOffsets": "earliest", "predefinedSubscription": "s", **options})
+    at = plan.latest_offset(plan.initial_offset(0).anchored(), 1)
+    assert at.positions == {A: Position(3, 4)}
+    source.topics[A] = {3: 8}
+    source.reached = {A: Position(3, 7)}
+    return source, plan, at
+
+
+def test_batch_begins_where_tasks_that_ran_ahead_have_stopped():
+    source, plan, at = ran_ahead()
+    source.topics[A] = {3: 10}
+    end = plan.latest_offset(at, 2)
+    assert end.begins == {A: Position(3, 7)}
+    (planned,) = ranges_between(at, StreamOffset.from_json(end.to_json()))
+    assert (planned.after, planned.upto) == (Position(3, 7), Position(3, 9))
+
+
+def test_run_ahead_that_copied_everything_needs_no_batch_and_moves_the_cursor():
+    source, plan, at = ran_ahead()
+    assert plan.latest_offset(at, 2) is at
+    assert source.acknowledged[A] == Position(3, 7)
+    assert plan.is_idle(2.01)
+    assert plan.report(2)["topics"][A] == {"last": "3:7", "done": "3:7", "entries": 0, "ms": 0}
+
+
+def test_cursor_that_follows_a_run_ahead_was_not_moved_by_an_operator():
+    source, plan, at = ran_ahead(startingOffsets="subscription")
+    source.acknowledged[A] = Position(3, 7)
+    assert plan.latest_offset(at, 2) is at
+    assert "passed" not in plan.report(2)["topics"][A]
+
+
+def test_end_older_than_what_was_copied_is_asked_again_before_it_counts():
+    source, plan, at = ran_ahead()
+    source.topics[A] = {3: 6}
+    asked = source.asked
+    assert plan.latest_offset(at, 2) is at
+    source.topics[A] = {3: 9}
+    assert plan.latest_offset(at, 2.001).positions == {A: Position(3, 8)}
+    assert source.asked == asked + 2
+
+
+def test_end_that_stays_behind_what_was_copied_means_that_the_source_went_backwards():
+    source, plan, at = ran_ahead()
+    source.topics[A] = {3: 6}
+    assert plan.latest_offset(at, 2) is at
+    with pytest.raises(ValueError, match="the source went backwards"):
+        plan.latest_offset(at, 2.001)
+
+
+def test_end_known_from_before_an_outage_says_nothing_about_what_was_copied():
+    source, plan, at = ran_ahead()
+    source.failure = NotConnected("gone")
+    for turn in range(3):
+        assert plan.latest_offset(at, 2 + turn) is at
+    source.failure = None
+    assert plan.latest_offset(at, 6) is at
+    assert source.acknowledged[A] == Position(3, 7)
+
+
+def test_held_topic_is_not_taken_for_copied_as_far_as_its_lane():
+    source, plan, at = ran_ahead()
+    source.refused = {A: HeldBack(Position(3, 2), 1, is_due=False)}
+    assert plan.latest_offset(at, 2) is at
+    assert source.acknowledged.get(A, EARLIEST) <= Position(3, 2)
+    source.refused = {A: HeldBack(Position(3, 2), 1, is_due=True)}
+    assert plan.latest_offset(at, 3).begins == {A: Position(3, 2)}

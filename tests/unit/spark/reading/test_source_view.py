@@ -8,6 +8,7 @@ import pytest
 
 from interpulse.model.errors import NotConnected, PersistenceError, TopicNotFound
 from interpulse.model.ids import EARLIEST, Position
+from interpulse.spark.lanes import LaneState, pack_sequence
 from interpulse.spark.options.option import Purpose
 from interpulse.spark.reading import source_view
 from interpulse.spark.reading.planner import TopicEnd, WrittenBatch
@@ -138,3 +139,43 @@ async def test_idle_job_is_woken_by_a_topic_that_rests(answers):
     asyncio.get_running_loop().call_soon(answers.rings[0])
     assert await answers.view.await_news_in_loop(0.0, 60.0)
     assert await answers.ends(a=TopicEnd(Position(9, 9))) == {A: TopicEnd(Position(9, 9))}
+
+
+@pytest.mark.usefixtures("of_job")
+async def test_topic_of_which_tasks_copied_more_than_is_known_is_asked_though_it_rests(answers, tmp_path):
+    await answers.ends(a=END)
+    await asyncio.wait(answers.view._settling.values())
+    files = LaneFiles(str(tmp_path))
+    files.commit(0, {A: LaneState(pack_sequence(3, 9), Position(1, 1))})
+    copied = answers.view.copied()
+    assert copied == {A: Position(3, 9)}
+    assert answers.view.copied() is copied
+    later = TopicEnd(Position(3, 9))
+    assert await answers.ends(a=later) == {A: later}
+    files.commit(1, {A: LaneState(pack_sequence(3, 10), Position(1, 2))})
+    assert answers.view.copied() == {A: Position(3, 10)}
+
+
+@pytest.mark.usefixtures("of_job")
+async def test_news_of_a_topic_that_tasks_do_not_follow_ends_their_run_ahead_once(answers, tmp_path):
+    files = LaneFiles(str(tmp_path))
+    await answers.ends(a=END, b=END)
+    await asyncio.wait(answers.view._settling.values())
+    assert answers.view.activity() == {A: False, B: False}
+    for followed, ends in (({A, B}, False), ({B}, True), (set(), True)):
+        before = files.run_ahead_watch()
+        answers.view.note_followed(followed)
+        answers.rings[0]()
+        watch = files.run_ahead_watch()
+        assert (watch != before) is ends
+        answers.rings[0]()
+        assert files.run_ahead_watch() == watch
+    assert answers.view.activity() == {A: True, B: False}
+
+
+@pytest.mark.usefixtures("of_job")
+async def test_topic_that_the_job_holds_since_is_not_followed(answers, tmp_path):
+    await answers.ends(a=END, b=END)
+    (tmp_path / "topics.json").write_text(json.dumps({"topics": [A], "held": [B]}))
+    answers.view.discover()
+    assert answers.view.activity().keys() == {A}

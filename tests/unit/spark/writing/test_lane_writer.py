@@ -450,7 +450,7 @@ async def test_lane_goes_on_behind_what_it_passed_over_whatever_an_earlier_attem
     assert (report.held, report.skipped["passed"]) == (None, 3)
     if not in_one_batch:
         assert report.state == LaneState(NO_SEQUENCE, EARLIEST, claimed=ids(2)[0])
-        assert report.has_sequence  # it is recorded
+        assert report.is_recorded  # it is recorded
         report = (await write_isolated(target, [rows(3)], {TOPIC: report.state}))[TOPIC]
     assert report.held is None
     assert target.ids == [*ids(*sent_before), *([] if 3 in sent_before else ids(3))]
@@ -614,3 +614,64 @@ async def test_lane_that_cannot_be_opened_ahead_matters_only_where_an_entry_is_t
     (report,) = await writer.finish()
     assert report.held == "read-only"
     await writer.close()
+
+
+def crashed_ahead(*, stored):
+    """Return a target on which an attempt that ended before its commit stored these entries, and the state before."""
+    target = FakeTarget()
+    target.stored = [Stored(TOPIC, "lane", number) for number in ids(*stored)]
+    target.known[TOPIC, "lane"] = ids(max(stored))[0]
+    return target, LaneState(NO_SEQUENCE, EARLIEST)
+
+
+async def test_entries_that_an_earlier_attempt_copied_ahead_are_owed_until_they_are_settled():
+    target, state = crashed_ahead(stored=(0, 1, 2, 3))
+    writer = lanes(target, {TOPIC: state})
+    assert writer.owed(TOPIC) == EARLIEST, "nothing is known of a lane that is not open"
+    await put(writer, rows(0, 1))
+    assert writer.owed(TOPIC) == Position(5, 3)
+    await put(writer, rows(2, 3))
+    assert writer.owed(TOPIC) == EARLIEST
+    writer.reach(TOPIC, Position(5, 4))
+    (report,) = await writer.finish()
+    assert report.state == LaneState(ids(3)[0], Position(1, 3), reached=Position(5, 4))
+    assert (report.entries, report.replays, target.ids) == (0, 4, ids(0, 1, 2, 3))
+
+
+async def test_task_that_ends_before_what_it_owes_takes_that_for_another_writers():
+    target, state = crashed_ahead(stored=(0, 1, 2, 3))
+    with pytest.raises(LaneInUse):
+        await write(target, rows(0, 1), state)
+
+
+@pytest.mark.parametrize("is_passed", [True, False], ids=["passed by the cursor", "gone from the source"])
+async def test_owed_entries_that_the_source_has_lost_since_are_accounted_for(is_passed):
+    target, state = crashed_ahead(stored=(0, 1, 2, 3))
+    writer = lanes(target, {TOPIC: state})
+    await put(writer, rows(0, 1))
+    if is_passed:
+        writer.pass_over(TOPIC, Position(5, 1), Position(5, 3))
+    else:
+        writer.account(TOPIC, Position(5, 3))
+    assert writer.owed(TOPIC) == EARLIEST
+    (report,) = await writer.finish()
+    assert (report.state.sequence_id, report.state.claimed) == (*ids(1), *ids(3))
+
+
+async def test_position_that_was_reached_is_recorded_also_where_nothing_was_written():
+    writer = lanes(FakeTarget(), {})
+    await put(writer, rows(0, replicated_from="west"))
+    writer.reach(TOPIC, Position(5, 0))
+    (report,) = await writer.finish()
+    assert (report.state, report.is_recorded) == (LaneState(NO_SEQUENCE, EARLIEST, reached=Position(5, 0)), True)
+
+
+async def test_held_lane_has_reached_nothing():
+    target = FakeTarget()
+    target.failing, target.failure_kind = set(ids(1)), TopicTerminated
+    writer = lanes(target, {}, isolate=True)
+    await put(writer, rows(0, 1))
+    writer.reach(TOPIC, Position(5, 1))
+    (report,) = await writer.finish()
+    assert writer.is_held(TOPIC)
+    assert report.state.copied_upto == EARLIEST

@@ -100,7 +100,9 @@ def _lag(done: Position, reported: Mapping[str, Any] | None) -> TopicLag:
     if reported is None:
         return TopicLag(done)
     passed = int(reported.get("passed", 0))
-    entries = entries_between(done, Position.parse(reported.get("last", str(EARLIEST))))
+    last = Position.parse(reported.get("last", str(EARLIEST)))
+    done = max(done, min(last, Position.parse(reported.get("done", str(EARLIEST)))))  # tasks may have copied more
+    entries = entries_between(done, last)
     if not entries:
         return TopicLag(done, passed=passed)
     return TopicLag(done, entries, int(reported.get("ms", 0)) / 1000, bool(reported.get("throttled")), passed)

@@ -9,7 +9,7 @@ from pathlib import Path
 from interpulse.model.names import TopicName
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig
 from interpulse.spark.lanes import lane_name, merged_lane_name, replicator_lane_name
-from interpulse.spark.state_files import LaneFiles
+from interpulse.spark.state_files import TOPICS_FILE, LaneFiles
 
 Emit = Callable[..., None]
 """Function that takes the name of an event of the route, and its fields: ``emit("held", topic=..)``."""
@@ -38,7 +38,7 @@ class Route:
 
     @property
     def topics_file(self) -> Path:
-        return self.directory / "topics.json"
+        return self.directory / TOPICS_FILE
 
     @property
     def policies_file(self) -> Path:

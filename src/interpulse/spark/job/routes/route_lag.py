@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.in_turns import concurrently
 from interpulse.model.errors import PulsarError
+from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.job.reports.progress import BatchProgress, TopicLag
 from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.source_backlog import Backlog, SourceBacklog, cursor_position
@@ -35,6 +36,7 @@ class RouteLag:
         self._heard_at = 0.0
         self._asks_at = 0.0
         self._turn = 0
+        self._live: Mapping[str, Position] = {}
 
     def note_progress(self, progress: BatchProgress) -> None:
         """Record a completed micro-batch."""
@@ -49,11 +51,13 @@ class RouteLag:
         self._backlogs = {name: backlog for name, backlog in self._backlogs.items() if name in held}
         return held
 
-    async def refresh(self, names: Sequence[str]) -> None:
+    async def refresh(self, names: Sequence[str], live: Mapping[str, Position]) -> None:
         """Read the lag from the source's cursors while Spark reports nothing (starting, failing, one long batch).
 
-        With very many topic-partitions, each turn asks some of them.
+        ``live`` has the positions that the batch in progress has reached. With very many topic-partitions, each turn
+        asks some of them.
         """
+        self._live = live
         now = time.monotonic()
         if now - self._heard_at < _SILENCE_S:
             held = self._keep_held()
@@ -74,6 +78,7 @@ class RouteLag:
             return  # the source itself is away: what was known last stays
         position = cursor_position(stats, self._route.cursor)
         if position is not None:
+            position = max(position, self._live.get(name, EARLIEST))
             self._backlogs[name] = await self._source.behind(name, position, stats)
 
     def of(self, name: str) -> Backlog | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from interpulse.client.outages import remedy_for
@@ -27,6 +28,7 @@ _BACKOFF_FIRST_S: Final = 1.0
 _BACKOFF_MAX_S: Final = 300.0
 _UNREACHABLE_MAX_S: Final = 5.0
 _PROVEN_AFTER_S: Final = 60.0
+_LAST_BATCH_S: Final = 0.8
 _OUTAGE_MS: Final = 10_000
 """Time for which a task waits for the target while it occupies a slot that other clusters' tasks need.
 
@@ -64,6 +66,7 @@ class RouteQuery:
         self._pause = _BACKOFF_FIRST_S
         self._is_permanent = False
         self._started_at = 0.0
+        self._progressed = asyncio.Event()
 
     @property
     def has_started(self) -> bool:
@@ -99,11 +102,24 @@ class RouteQuery:
             )
         with starting_a_query(spark):
             spark.dataSource.register(CopyDataSource)
-            options = copy_options(source_options(self._route), sink_options(self._route))
+            run_ahead_ms = self._run_ahead_ms(spark)
+            options = copy_options(source_options(self._route), sink_options(self._route), run_ahead_ms=run_ahead_ms)
             reports = spark.readStream.format(COPY_FORMAT).options(**options).load()
             writer = reports.writeStream.foreachBatch(ReportCommit(str(self._route.directory)))
             writer = writer.option("checkpointLocation", file_url(self._route.checkpoint)).queryName(self._route.remote)
             return writer.trigger(processingTime=f"{self._route.config.limits.trigger_ms} milliseconds").start()
+
+    def _run_ahead_ms(self, spark: SparkSession) -> int:
+        """Return how long tasks run ahead: not at all where the tasks of another query would wait for their slots."""
+        limits, slots = self._route.config.limits, spark.sparkContext.defaultParallelism
+        wanted = limits.tasks * (len(spark.streams.active) + 1)
+        if limits.run_ahead_ms and slots < wanted:
+            log.warning(
+                "tasks do not run ahead, since they would occupy all slots of Spark cluster=%s slots=%d wanted=%d",
+                *(self._route.remote, slots, wanted),
+            )
+            return 0
+        return limits.run_ahead_ms
 
     async def _note_end(self, query: StreamingQuery) -> None:
         self._query = None
@@ -133,12 +149,22 @@ class RouteQuery:
             return  # of a query that has failed since
         self.was_heard_of = True
         self.failure = None
+        self._progressed.set()
 
     async def stop(self) -> None:
-        """Stop the query. The batch in progress is replayed at the next start."""
-        query, self._query = self._query, None
-        if query is not None:
-            await asyncio.to_thread(query.stop)
+        """Stop the query, after the batch in progress if that ends soon. Else it is replayed at the next start."""
+        query = self._query
+        if query is None:
+            return
+        status = await asyncio.to_thread(lambda: query.status)
+        if status["isTriggerActive"] and status["isDataAvailable"]:
+            self._progressed.clear()
+            self._route.files.end_run_ahead(now_ms())
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_BATCH_S):
+                    await self._progressed.wait()
+        self._query = None
+        await asyncio.to_thread(query.stop)
 
 
 def source_options(route: Route) -> dict[str, str]:

@@ -1,0 +1,51 @@
+"""Entries that the tasks of the micro-batch in progress have copied so far, as far as this machine shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from interpulse.model.ids import Position
+from interpulse.spark.state_files import NO_BATCH, LaneFiles
+
+Written = tuple[int, int, int]
+"""Entries, messages and bytes."""
+_NOTHING: Written = (0, 0, 0)
+
+
+class LiveCopies:
+    """Live figures of a route. Tasks that run ahead of their ranges report them every second."""
+
+    def __init__(self, files: LaneFiles) -> None:
+        self.positions: Mapping[str, Position] = {}
+        """Source positions that the batch in progress has reached."""
+        self._files = files
+        self._completed = NO_BATCH
+        self._counted: dict[tuple[int, str], Written] = {}
+
+    def refresh(self) -> dict[str, Written]:
+        """Read the reports. Return what was written since the last call, by topic."""
+        positions: dict[str, Position] = {}
+        news: dict[str, Written] = {}
+        for batch, topics in self._files.live(above=self._completed):
+            for topic, (position, *counts) in topics.items():
+                positions[topic] = Position.parse(position)
+                entries, messages, size = counts
+                news |= self._news(batch, {topic: (entries, messages, size)})
+        self.positions = positions
+        return news
+
+    def complete(self, batch: int, written: Mapping[str, Written]) -> dict[str, Written]:
+        """Take the figures of a completed batch. Return those that were not reported before, by topic."""
+        news = self._news(batch, written)
+        self._completed = max(batch, self._completed)
+        self._counted = {key: counts for key, counts in self._counted.items() if key[0] > self._completed}
+        return news
+
+    def _news(self, batch: int, written: Mapping[str, Written]) -> dict[str, Written]:
+        news: dict[str, Written] = {}
+        for topic, (entries, messages, size) in written.items():
+            before = self._counted.get((batch, topic), _NOTHING)
+            self._counted[batch, topic] = (entries, messages, size)
+            if entries > before[0]:
+                news[topic] = (entries - before[0], messages - before[1], size - before[2])
+        return news

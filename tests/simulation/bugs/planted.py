@@ -109,6 +109,7 @@ _NUMBERED = [
         lanes.holes_skipped,
         lanes.lane_file_behind_the_mark,
         lanes.lane_directory_not_synced,
+        lanes.copies_ahead_not_accounted_for,
         lanes.hold_forgotten_by_the_cursor,
         lanes.forgotten_lane_taken_for_a_new_one,
     ),

@@ -30,7 +30,7 @@ from interpulse.spark.processes.process_client import close_sessions
 from interpulse.spark.reading.read_options import parse_read_options
 from interpulse.spark.reading.source_view import BrokerSourceView
 from interpulse.spark.state_disk import StateDisk, write_atomically
-from interpulse.spark.state_files import HeldRange, LaneFiles
+from interpulse.spark.state_files import LaneFiles
 from interpulse.spark.writing.broker_target import lane_start
 from interpulse.spark.writing.lane import HolesFound, LaneInUse
 from interpulse.spark.writing.write_options import parse_write_options
@@ -87,12 +87,14 @@ class CopyQuery:
         chance: random.Random,
         *,
         isolate: bool,
+        run_ahead_ms: int,
         target_end: Callable[[str], Position],
     ) -> None:
         """``isolate`` as in the job: a refused topic is held, and the others go on.
 
         ``target_end`` returns the last position of a topic that the target holds at that moment.
         """
+        self._run_ahead_ms = run_ahead_ms
         self.direction = direction
         self.checkpoint = Checkpoint()
         self.unready: set[str] = set()
@@ -139,14 +141,16 @@ class CopyQuery:
         if not self.checkpoint.commits:
             return EARLIEST
         offset = StreamOffset.from_json(json.loads(self.checkpoint.offsets[max(self.checkpoint.commits)]))
-        upto, held = offset.positions.get(topic, EARLIEST), self._held().get(topic)
+        files = self._files()
+        upto = max(offset.positions.get(topic, EARLIEST), files.copied().get(topic, EARLIEST))
+        held = files.held().get(topic)
         return upto if held is None else min(upto, held.after)
 
     def stopped(self, topic: str) -> str:
         """Return why a topic is not copied at the moment; empty if nothing is known."""
         if self._failure is not None:
             return repr(self._failure)
-        held = self._held().get(topic)
+        held = self._files().held().get(topic)
         return "" if held is None else held.reason
 
     async def run(self, node: Node) -> None:
@@ -162,10 +166,9 @@ class CopyQuery:
                 await asyncio.sleep(_PAUSE_SECONDS)
         await asyncio.get_running_loop().create_future()
 
-    def _held(self) -> Mapping[str, HeldRange]:
-        """Return the topics that the target has refused and that wait for another attempt."""
+    def _files(self) -> LaneFiles:
         assert self._node is not None
-        return LaneFiles(str(self._state), NodeDisk(self._node)).held()
+        return LaneFiles(str(self._state), NodeDisk(self._node))
 
     def _committed(self, batch: int) -> None:
         self.checkpoint.commits.add(batch)
@@ -184,11 +187,13 @@ class CopyQuery:
         batches = _Batches(
             node=node,
             disk=node.worker("driver"),
-            reader=CopyReader(source, target, disk=disk, open_view=lambda options: view),
+            reader=CopyReader(
+                source, target, run_ahead_ms=self._run_ahead_ms, disk=disk, open_view=lambda options: view
+            ),
             commit=ReportCommit(str(self._state), disk),
             answered=view.answered,
             prepared=lambda: self._list(files, disk),
-            work=lambda partition, task: partial(_copied, source, target, partition, task),
+            work=lambda partition, task: partial(_copied, source, target, partition, task, disk),
             checkpoint=self.checkpoint,
             committed=self._committed,
             executors=self._executors,
@@ -304,8 +309,9 @@ class _Batches:
         await asyncio.sleep(self.chance.uniform(0, 0.02))
 
 
-async def _copied(source: Any, target: Any, partition: CopyPartition, task: StreamTask) -> bytes:
-    """Copy the ranges of a partition, and return the pickled rows: the work of an executor."""
+async def _copied(source: Any, target: Any, partition: CopyPartition, task: StreamTask, disk: StateDisk) -> bytes:
+    """Copy the ranges of a partition, and return the pickled rows: the work of an executor beside its driver."""
     lanes = partition.lanes.below(task.batch)
-    reports = await copy_in_loop(source, target, partition.ranges, lanes, task, partition.passed)
+    ranges, passed, ahead = partition.ranges, partition.passed, partition.ahead
+    reports = await copy_in_loop(source, target, ranges, lanes, task, passed, ahead, disk)
     return pickle.dumps([pickle.dumps(report) for report in reports])

@@ -93,6 +93,15 @@ class RememberedView:
     def rates(self) -> Mapping[str, Rate]:
         return self._view.rates()
 
+    def copied(self) -> Mapping[str, Position]:
+        return self._view.copied()
+
+    def activity(self) -> Mapping[str, bool]:
+        return self._view.activity()
+
+    def note_followed(self, topics: Collection[str]) -> None:
+        self._view.note_followed(topics)
+
     def written(self) -> WrittenBatch | None:
         return self._view.written()
 

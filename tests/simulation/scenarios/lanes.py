@@ -38,6 +38,7 @@ TOPICS: Final = (f"persistent://{NAMESPACE}/batched", f"persistent://{NAMESPACE}
 _EXECUTORS: Final = ("executor1", "executor2")
 _LARGE: Final = 4_000
 _LIMIT: Final = 3_000
+_RUN_AHEAD_MS: Final = (0, 1_000, 3_000)
 _LIMIT_PAUSE_SECONDS: Final = 4.0
 _FORGET: Final = "forget names"
 _IDLE_SECONDS_MAX: Final = 2.0
@@ -88,6 +89,7 @@ class Lanes:
             broker.watchers.append(partial(self._look_at, cluster))
         self._executors = Executors([course.add(name, execute) for name in _EXECUTORS], self._chance)
         isolate = self._chance.random() < 0.5
+        run_ahead_ms = self._chance.choice(_RUN_AHEAD_MS)
         self.queries: dict[str, CopyQuery] = {}
         """The queries by the names of their drivers."""
         self._drivers: list[Node] = []
@@ -99,6 +101,7 @@ class Lanes:
                 self._executors,
                 self._chance,
                 isolate=isolate,
+                run_ahead_ms=run_ahead_ms,
                 target_end=lambda topic, target=target: self._ends[target, topic],  # type: ignore[misc]
             )
             self._drivers.append(course.add(name, query.run))

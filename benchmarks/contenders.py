@@ -5,6 +5,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -139,8 +140,10 @@ class Pulsar(RealPulsar):
 
     name = "pulsar"
 
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory, measured=True)
+    def __init__(
+        self, directory: Path, *, cluster_name: str = "standalone", settings: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(directory, cluster_name=cluster_name, settings=settings, measured=True)
 
 
 def cpu_seconds(running: Running) -> float:
@@ -149,8 +152,15 @@ def cpu_seconds(running: Running) -> float:
 
 
 def cpu_by_process(running: Running) -> list[tuple[psutil.Process, float]]:
-    """Processor time of the process and of each of its children since their start."""
-    return [(process, time.clock_gettime(_cpu_clock(process.pid))) for process in _processes(running)]
+    """Processor time of the process and of each of its children since their start, with that of children that ended."""
+    return [
+        (process, time.clock_gettime(_cpu_clock(process.pid)) + _of_ended(process)) for process in _processes(running)
+    ]
+
+
+def _of_ended(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.children_user + times.children_system)
 
 
 def pss_bytes(running: Running) -> int:

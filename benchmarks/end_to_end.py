@@ -1,6 +1,6 @@
 """Figures of our broker beside the last release and a real Pulsar, on the same machine and in the same run.
 
-    python -m benchmarks.end_to_end                                    everything, 25 minutes at most
+    python -m benchmarks.end_to_end                                    everything, 32 minutes at most
     python -m benchmarks.end_to_end --only raw --rounds 2
     python -m benchmarks.end_to_end --contenders interpulse release    without a real Pulsar
     python -m benchmarks.end_to_end --release b82896d                  beside that commit
@@ -17,24 +17,27 @@ import random
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 import pulsar
 
 from benchmarks.contenders import Contender, DidNotStart, Interpulse, Pulsar
-from benchmarks.figures import ON_FRESH_BROKER, ON_WARM_BROKER, ROWS, Measure, keep_everything
+from benchmarks.figures import ON_FRESH_BROKER, ON_WARM_BROKER, ON_WARM_PAIR, ROWS, Samples, keep_everything
 from benchmarks.http_load import Request, fetch
 from benchmarks.limit import LIMITS, LimitServer
 from benchmarks.raw_load import Refused
 from benchmarks.releases import NoRelease, commit_of, last_release, program_of
+from benchmarks.replicated_pairs import OurPair, Pair, real_pair
 from benchmarks.report import LIMIT, OURS, REAL, RELEASE, Results, machine_name, read_kept, table, write
 from tests.interop.real_pulsar import DidNotStart as RealDidNotStart
 from tests.interop.real_pulsar import Unavailable
 
 CONTENDERS = (OURS, RELEASE, REAL, LIMIT)
+GROUPS = (*ON_FRESH_BROKER, *ON_WARM_PAIR, *ON_WARM_BROKER)
 FAILURES = (Refused, DidNotStart, RealDidNotStart, OSError, pulsar.PulsarException)
 
 
@@ -46,6 +49,7 @@ def main(arguments: Sequence[str]) -> int:
         try:
             run = Run(options, Path(scratch), versions)
             run.fresh()
+            run.pairs()
             run.warm()
         except (Unavailable, NoRelease, DidNotStart, RealDidNotStart) as missing:
             print(missing, file=sys.stderr)
@@ -57,11 +61,15 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.end_to_end", description="Figures beside the last release and a real Pulsar."
     )
-    groups = [*ON_FRESH_BROKER, *ON_WARM_BROKER]
     parser.add_argument("--rounds", type=int, default=4, help="repetitions on the brokers that stay up")
-    parser.add_argument("--fresh-rounds", type=int, default=2, help="repetitions that start a broker of their own")
-    parser.add_argument("--minutes", type=float, default=23, help="after them nothing more is measured")
-    parser.add_argument("--only", nargs="+", choices=groups, default=groups, metavar="GROUP", help=", ".join(groups))
+    parser.add_argument(
+        "--fresh-rounds",
+        type=int,
+        default=2,
+        help="repetitions that start brokers of their own, and on pairs of clusters",
+    )
+    parser.add_argument("--minutes", type=float, default=30, help="after them nothing more is measured")
+    parser.add_argument("--only", nargs="+", choices=GROUPS, default=GROUPS, metavar="GROUP", help=", ".join(GROUPS))
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
     parser.add_argument("--release", help="the commit or tag of the release; the last one unless given")
     parser.add_argument("--seed", type=int, default=random.randrange(10_000), help="of the order of turns")
@@ -91,7 +99,21 @@ class Run:
             for group in _chosen(ON_FRESH_BROKER, self._options.only):
                 for name in self._in_turns(self._brokers):
                     with _directory(self._scratch / f"{name}-{group}") as directory:
-                        self._measure(name, ON_FRESH_BROKER[group], self._contender(name, directory), round_number)
+                        measure = partial(ON_FRESH_BROKER[group], self._contender(name, directory), round_number)
+                        self._measure(name, group, round_number, measure)
+
+    def pairs(self) -> None:
+        """What runs on pairs of clusters that stay up."""
+        groups = list(_chosen(ON_WARM_PAIR, self._options.only))
+        if not groups:
+            return
+        with ExitStack() as stack:
+            pairs = {name: stack.enter_context(self._pair(name)) for name in self._brokers}
+            for round_number in range(self._options.fresh_rounds):
+                for group in groups:
+                    for name in self._in_turns(self._brokers):
+                        measure = ON_WARM_PAIR[group]
+                        self._measure(name, group, round_number, partial(measure, pairs[name], round_number))
 
     def warm(self) -> None:
         """What runs on brokers that stay up."""
@@ -109,7 +131,8 @@ class Run:
                         if name == LIMIT:
                             self._measure_limit(group, round_number)
                         else:
-                            self._measure(name, ON_WARM_BROKER[group], brokers[name], round_number)
+                            measure = partial(ON_WARM_BROKER[group], brokers[name], round_number)
+                            self._measure(name, group, round_number, measure)
 
     def _in_turns(self, names: Sequence[str]) -> list[str]:
         return self._turns.sample(names, len(names))
@@ -129,13 +152,19 @@ class Run:
                 keep_everything(broker)
             yield brokers
 
-    def _measure(self, name: str, measure: Measure, contender: Contender, round_number: int) -> None:
+    def _pair(self, name: str) -> Pair:
+        directory = self._scratch / f"{name}-pair"
+        if name == REAL:
+            return real_pair(directory)
+        return OurPair(directory, program=self._release if name == RELEASE else None)
+
+    def _measure(self, name: str, group: str, round_number: int, measure: Callable[[], Samples]) -> None:
         if self._is_over(round_number):
             return
         try:
-            self.results.add(name, measure(contender, round_number))
+            self.results.add(name, measure())
         except FAILURES as failure:
-            what = f"{name}: {measure.__name__}, round {round_number + 1}: {type(failure).__name__}: {failure}"
+            what = f"{name}: {group}, round {round_number + 1}: {type(failure).__name__}: {failure}"
             self.results.failures.append(what)
             print(f"  FAILED {what}", file=sys.stderr, flush=True)
 
@@ -161,7 +190,7 @@ def _finish(run: Run, options: argparse.Namespace, command: str) -> int:
     if kept:
         results.show_kept(kept)
     print(table(results))
-    if {*options.only} == {*ON_FRESH_BROKER, *ON_WARM_BROKER} and {*options.contenders} == {*CONTENDERS}:
+    if {*options.only} == {*GROUPS} and {*options.contenders} == {*CONTENDERS}:
         print(f"kept as {write(results, run.versions, command)}")
     for figure in results.regressions():
         print(f"WORSE than the release by more than noise: {ROWS[figure].title}", file=sys.stderr)
@@ -169,7 +198,7 @@ def _finish(run: Run, options: argparse.Namespace, command: str) -> int:
     return 1 if ours_failed or results.regressions() else 0
 
 
-def _chosen(groups: Mapping[str, Measure], only: Iterable[str]) -> Iterator[str]:
+def _chosen(groups: Iterable[str], only: Iterable[str]) -> Iterator[str]:
     return (group for group in groups if group in only)
 
 

@@ -9,6 +9,7 @@ from functools import cache
 
 import pulsar
 
+from benchmarks.arrival import arrival_at, idle_cost
 from benchmarks.contenders import Contender, Running, Serving, cpu_seconds, pss_bytes
 from benchmarks.http_load import Request, run_requests
 from benchmarks.raw_frames import encode_flow, encode_sends
@@ -25,6 +26,7 @@ from benchmarks.raw_load import (
     offers_batch_lookup,
     publish,
 )
+from benchmarks.replicated_pairs import Pair, entries_of
 from benchmarks.shared_load import redeliver, share
 from interpulse.wire import pulsar_api_pb2 as pb
 
@@ -42,6 +44,9 @@ LATENCY_SAMPLES_PER_SECOND = 200
 CREATED_TOPICS = 400
 ADMIN_GETS = 20_000
 SUBSCRIPTIONS = 10
+ARRIVAL_ENTRIES = 200_000
+ARRIVAL_RATES = (20, 2_000, 5_000)
+ARRIVAL_SECONDS = 10
 IDLE_SECONDS = 5
 HTTP_CONNECTIONS = 8
 QUIET = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
@@ -96,6 +101,14 @@ ROWS: Mapping[str, Row] = {
     "batch_lookup_new": Row("1000 topics in one batch lookup, names new to the broker", "ms"),
     "batch_lookup": Row("1000 topics in one batch lookup", "ms"),
     "batch_lookup_10000": Row("10,000 topics in ten pipelined batch lookups", "ms"),
+    "arrival_20_p50": Row("20 messages/s to the other cluster, p50", "ms", aim=Aim(at_most=10)),
+    "arrival_20_p99": Row("20 messages/s to the other cluster, p99", "ms", aim=Aim(at_most=100)),
+    "arrival_2000_p50": Row("2,000 messages/s to the other cluster, p50", "ms", aim=Aim(at_most=10)),
+    "arrival_2000_p99": Row("2,000 messages/s to the other cluster, p99", "ms", aim=Aim(at_most=100)),
+    "arrival_5000_p50": Row("5,000 messages/s to the other cluster, p50", "ms", aim=Aim(at_most=25)),
+    "arrival_5000_p99": Row("5,000 messages/s to the other cluster, p99", "ms", aim=Aim(at_most=100)),
+    "arrival_backlog": Row("backlog to the other cluster, 100 B, not batched", "messages/s", True),
+    "arrival_idle": Row("two clusters and what replicates, idle", "% of a core"),
     "creations": Row("topic creations", "topics/s", True),
     "admin_get": Row("admin GET", "requests/s", True),
 }
@@ -374,7 +387,20 @@ def measure_admin(contender: Contender, round_number: int) -> Samples:
     }
 
 
+def measure_arrival(pair: Pair, round_number: int) -> Samples:
+    """What one cluster replicates to the other: at steady rates, as a backlog, and nothing."""
+    moved = pair.move(entries_of(ARRIVAL_ENTRIES), ARRIVAL_ENTRIES)
+    samples = {"arrival_backlog": Sample(moved.entries / moved.seconds, moved.cost.total / moved.entries * 1e6)}
+    for per_second in ARRIVAL_RATES:
+        arrival = arrival_at(pair, per_second, ARRIVAL_SECONDS)
+        samples[f"arrival_{per_second}_p50"] = Sample(arrival.ms(0.5), arrival.cpu_us)
+        samples[f"arrival_{per_second}_p99"] = Sample(arrival.ms(0.99))
+    time.sleep(IDLE_SECONDS)
+    return samples | {"arrival_idle": Sample(idle_cost(pair).total * 100)}
+
+
 Measure = Callable[[Contender, int], Samples]
+MeasurePair = Callable[[Pair, int], Samples]
 
 # On a broker of their own, started by the measurement; then on one broker that stays up and warms up.
 ON_FRESH_BROKER: Mapping[str, Measure] = {
@@ -391,3 +417,5 @@ ON_WARM_BROKER: Mapping[str, Measure] = {
     "lookups": measure_lookups,
     "admin": measure_admin,
 }
+# On two clusters that stay up and warm up as well, one of which replicates to the other.
+ON_WARM_PAIR: Mapping[str, MeasurePair] = {"arrival": measure_arrival}

@@ -80,6 +80,19 @@ def encode_partitions(request_id: int, topic: str) -> bytes:
     return encode(pb.BaseCommand(type=pb.BaseCommand.PARTITIONED_METADATA, partitionMetadata=question))
 
 
+def whole_frames(stream: bytes) -> tuple[list[bytes], bytes]:
+    """The frames that are complete in a stream, and what is left of it."""
+    frames = []
+    position, end = 0, len(stream)
+    while position + 4 <= end:
+        after = position + 4 + int.from_bytes(stream[position : position + 4])
+        if after > end:
+            break
+        frames.append(stream[position:after])
+        position = after
+    return frames, stream[position:]
+
+
 class FrameCounter:
     """Counts the frames of one type in a stream of bytes, without parsing them."""
 

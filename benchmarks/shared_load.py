@@ -1,14 +1,11 @@
 """Consumers on plain sockets that share a subscription: they acknowledge what they get, or ask for it again."""
 
-import struct
 import time
 from contextlib import ExitStack
 
-from benchmarks.raw_frames import MESSAGE, encode
+from benchmarks.raw_frames import MESSAGE, encode, whole_frames
 from benchmarks.raw_load import Permits, RawConnection, receive_until
 from interpulse.wire import pulsar_api_pb2 as pb
-
-_LENGTHS = struct.Struct(">II")
 
 
 def redeliver(service_url: str, topic: str, unacknowledged: int, repeats: int) -> float:
@@ -61,16 +58,12 @@ def share(
 def read_ids(stream: bytes) -> tuple[list[pb.MessageIdData], bytes]:
     """The ids of all messages that are complete in a stream, and what is left of it."""
     ids = []
-    position, end = 0, len(stream)
-    while position + 8 <= end:
-        frame_bytes, command_bytes = _LENGTHS.unpack_from(stream, position)
-        if position + 4 + frame_bytes > end:
-            break
-        if stream[position + 9] == MESSAGE:
-            command = pb.BaseCommand.FromString(stream[position + 8 : position + 8 + command_bytes])
-            ids.append(command.message.message_id)
-        position += 4 + frame_bytes
-    return ids, stream[position:]
+    frames, rest = whole_frames(stream)
+    for frame in frames:
+        if frame[9] == MESSAGE:
+            command_end = 8 + int.from_bytes(frame[4:8])
+            ids.append(pb.BaseCommand.FromString(frame[8:command_end]).message.message_id)
+    return ids, rest
 
 
 class _Member:

@@ -21,7 +21,7 @@ import psutil
 
 from benchmarks.contenders import Interpulse, cpu_seconds
 from benchmarks.raw_load import publish
-from benchmarks.replication import BATCH_MESSAGES, PARTITIONS, batches_of
+from benchmarks.replicated_pairs import BATCH_MESSAGES, PARTITIONS, batches_of
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.spark.session import start_session
 

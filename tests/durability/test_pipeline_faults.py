@@ -1,6 +1,8 @@
-"""The replication job under load while brokers, Python workers, Java and the driver are killed or paused at random.
+"""The replication job under load while brokers, Python workers, Java and the driver are killed or paused at random, and
+links are cut. Tasks run ahead of their batches, but not after every restart of the job.
 
-Two faults by chance, and in `make soak` each three times. Afterwards `interpulse verify` finds nothing.
+Two faults by chance between brokers of ours; in `make soak` many, and real Pulsars on either side. Afterwards an
+official reader finds every message once and in order, and `interpulse verify` finds nothing.
 """
 
 from __future__ import annotations
@@ -15,65 +17,101 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Protocol
 
 import psutil
+import pulsar
 import pytest
 
+from tests.interop.real_pulsar import RealPulsar
 from tests.spark.replication_job import (
     TOPIC,
+    Broker,
     Job,
     Load,
-    assert_exactly_once,
     configure,
     create_partitioned,
-    read_all,
+    partitions,
     stored_entries,
     wait_until,
     wait_until_gone,
 )
-from tests.support.soak import soak
+from tests.support.link import Link
+from tests.support.official_client import RECEIVE_MS, connected
+from tests.support.soak import only_soaking, soak
 from tests.support.standalone_process import StandaloneProcess, free_port
 
 log = logging.getLogger(__name__)
 
 SEED = int(os.environ.get("PIPELINE_SEED") or time.time_ns() % 1_000_000)
-PLAYED = soak(24, otherwise=2)
+PLAYED = int(os.environ.get("PIPELINE_FAULTS") or soak(30, otherwise=2))
 """Each costs seconds, those that start Spark again ten."""
 FAULTS = (
     "source killed",
     "target killed",
     "source paused",
     "target paused",
+    "source cut",
+    "target cut",
     "worker killed",
     "worker paused",
     "java killed",
     "driver killed",
 )
 PAUSE_SECONDS_MAX = 5.0
+WAIT_SECONDS_MAX = 900
 IN_A_ROW = 0.3
 """How often a fault comes while the pipeline has not recovered from the one before."""
-SETTINGS = (
-    "brokerDeleteInactiveTopicsEnabled=false",
-    "brokerDeduplicationEnabled=true",
+MESSAGES_PER_SECOND = 300
+RUN_AHEAD_MS = (5_000, 5_000, 0)
+SETTINGS = {
+    "brokerDeleteInactiveTopicsEnabled": "false",
+    "brokerDeduplicationEnabled": "true",
     # West has no subscription, and what is trimmed there cannot be looked at.
-    "defaultRetentionTimeInMinutes=-1",
-    "defaultRetentionSizeInMB=-1",
-)
+    "defaultRetentionTimeInMinutes": "-1",
+    "defaultRetentionSizeInMB": "-1",
+}
 
 
-class Cluster:
-    """A broker that comes back at the same address."""
+class Cluster(Protocol):
+    """A broker that comes back at the same address, behind a link."""
+
+    name: str
+
+    @property
+    def service_url(self) -> str: ...
+
+    @property
+    def web_url(self) -> str: ...
+
+    @property
+    def link(self) -> Link: ...
+
+    @property
+    def pid(self) -> int: ...
+
+    def kill(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class OurCluster:
+    """A broker of ours."""
 
     def __init__(self, directory: Path, name: str) -> None:
         self.name = name
-        settings = (f"clusterName={name}", *SETTINGS)
-        self._arguments = ["--port", free_port(), "--http-port", free_port()]
-        self._arguments += [word for each in settings for word in ("--set", each)]
+        port = free_port()
+        self.link = Link(f"127.0.0.1:{port}").__enter__()
+        self.service_url = f"pulsar://{self.link.address}"
+        settings = SETTINGS | {"clusterName": name, "advertisedListeners": f"link:{self.service_url}"}
+        self._arguments = ["--port", port, "--http-port", free_port()]
+        self._arguments += [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
         self._directory = directory / name
         self._process = StandaloneProcess(self._directory, *self._arguments)
-        self.service_url, self.web_url = self._process.service_url, self._process.web_url
+        self.web_url = self._process.web_url
 
     @property
     def pid(self) -> int:
@@ -85,20 +123,50 @@ class Cluster:
 
     def stop(self) -> None:
         self._process.stop()
+        self.link.__exit__()
+
+
+class RealCluster:
+    """A real Pulsar, started a second time with the address of its link."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self.name = name
+        self._pulsar = RealPulsar(directory / name, cluster_name=name, settings=SETTINGS)
+        self._pulsar.start()
+        self.link = Link(self._pulsar.service_url.removeprefix("pulsar://")).__enter__()
+        self.service_url = f"pulsar://{self.link.address}"
+        self._pulsar.restart({"advertisedListeners": f"link:{self.service_url}"})
+        self.web_url = self._pulsar.web_url
+
+    @property
+    def pid(self) -> int:
+        return self._pulsar.pid
+
+    def kill(self) -> None:
+        self._pulsar.kill()
+        self._pulsar.start()
+
+    def stop(self) -> None:
+        self._pulsar.stop()
+        self.link.__exit__()
 
 
 class Game:
     """Plays faults, one after the other, each at a random moment."""
 
-    def __init__(self, directory: Path, seed: int) -> None:
+    def __init__(self, directory: Path, east: Cluster, west: Cluster, seed: int) -> None:
         self.played: Counter[str] = Counter()
+        self.east, self.west = east, west
         self._random = random.Random(seed)
-        self.east, self.west = Cluster(directory, "east"), Cluster(directory, "west")
-        self.config = configure(
-            directory / "job", (self.east.name, self.east), (self.west.name, self.west), entries_per_batch=2000
-        )
-        self.job = Job(self.config)
+        self._directory = directory
+        self.config = self._configure()
+        self.job = Job(self.config).start()
         self.seen: set[int] = set()
+
+    def _configure(self) -> Path:
+        sides = (self.east.name, self.east), (self.west.name, self.west)
+        run_ahead_ms = self._random.choice(RUN_AHEAD_MS)
+        return configure(self._directory, *sides, entries_per_batch=2000, run_ahead_ms=run_ahead_ms)
 
     def play(self, count: int) -> None:
         """Every fault comes once before one comes again."""
@@ -121,13 +189,16 @@ class Game:
             self.keep_the_job()
             return stored_entries(self.west) > copied
 
-        wait_until(has_more)
+        wait_until(has_more, WAIT_SECONDS_MAX)
 
     def _play(self, fault: str) -> None:
         who, what = fault.split()
         if who in ("source", "target"):
             cluster = self.east if who == "source" else self.west
-            cluster.kill() if what == "killed" else self._pause(psutil.Process(cluster.pid))
+            if what == "cut":
+                self._cut(cluster.link)
+            else:
+                cluster.kill() if what == "killed" else self._pause(psutil.Process(cluster.pid))
         elif who == "driver":
             self._kill_driver()
         else:
@@ -146,6 +217,11 @@ class Game:
             process = self._random.choice(found)
             process.kill() if what == "killed" else self._pause(process)
 
+    def _cut(self, link: Link) -> None:
+        link.hold()
+        time.sleep(self._random.uniform(0, PAUSE_SECONDS_MAX))
+        link.cut()
+
     def _pause(self, process: psutil.Process) -> None:
         process.send_signal(signal.SIGSTOP)
         time.sleep(self._random.uniform(0.5, PAUSE_SECONDS_MAX))
@@ -155,6 +231,7 @@ class Game:
     def keep_the_job(self) -> None:
         """As its supervisor would."""
         if self.job.process.poll() is not None:
+            self._configure()
             self.job.start()
         with suppress(psutil.NoSuchProcess):
             self.seen.update(self.job.family())
@@ -164,10 +241,19 @@ class Game:
         self.keep_the_job()
         return stored_entries(self.west) >= stored_entries(self.east)
 
-    def close(self) -> None:
-        self.job.stop()
-        self.east.stop()
-        self.west.stop()
+
+def read_by_official_client(broker: Broker) -> list[list[int]]:
+    """The numbers that each partition holds, in order."""
+    found = []
+    with connected(broker.service_url) as client:
+        for name in partitions(TOPIC):
+            reader = client.create_reader(name, pulsar.MessageId.earliest)
+            numbers = []
+            while reader.has_message_available():
+                numbers.append(int(reader.read_next(RECEIVE_MS).data()))
+            found.append(numbers)
+            reader.close()
+    return found
 
 
 def is_(process: psutil.Process, program: str) -> bool:
@@ -190,23 +276,37 @@ def verified(config: Path) -> dict[str, object]:
 @pytest.mark.spark
 @pytest.mark.interop
 @pytest.mark.timeout(1200 + 120 * PLAYED)
-def test_pipeline_when_anything_is_killed_or_paused_at_random_then_verify_finds_nothing(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        (OurCluster, OurCluster),
+        pytest.param(OurCluster, RealCluster, marks=only_soaking),
+        pytest.param(RealCluster, OurCluster, marks=only_soaking),
+    ],
+)
+def test_pipeline_when_anything_is_killed_paused_or_cut_at_random_then_verify_finds_nothing(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    source: Callable[[Path, str], Cluster],
+    target: Callable[[Path, str], Cluster],
 ) -> None:
-    """PIPELINE_SEED plays another game; without it every run plays its own, and says which."""
+    """PIPELINE_SEED and PIPELINE_FAULTS choose a game; without a seed every run plays its own, and says which."""
     caplog.set_level(logging.INFO, __name__)
     log.info("PIPELINE_SEED=%d", SEED)
-    game = Game(tmp_path, SEED)
-    try:
-        create_partitioned(game.east, TOPIC)
-        with Load(game.east) as load:
-            game.job.start()
+    with ExitStack() as ending:
+        east, west = source(tmp_path, "east"), target(tmp_path, "west")
+        for each in (east, west):
+            ending.callback(each.stop)
+        create_partitioned(east, TOPIC)
+        game = Game(tmp_path / "job", east, west, SEED)
+        ending.callback(game.job.stop)
+        with Load(east, per_second=MESSAGES_PER_SECOND) as load:
             game.play(PLAYED)
-        wait_until(game.is_copied)
+        wait_until(game.is_copied, WAIT_SECONDS_MAX)
         log.info("played %s messages=%d", dict(game.played), load.count)
         game.job.stop()
-        assert_exactly_once(read_all(game.west), range(load.count))
+        found = read_by_official_client(west)
+        assert sorted(itertools.chain.from_iterable(found)) == list(range(load.count))
+        assert found == [sorted(numbers) for numbers in found]
         verified(game.config)
-    finally:
-        game.close()
     wait_until_gone([*game.seen])

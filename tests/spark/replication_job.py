@@ -29,6 +29,7 @@ from tests.support.official_client import connected
 TOPIC = "persistent://public/default/flights"
 PARTITIONS = 4
 _SHOWN_CHARS = 8_000
+_TICKS_PER_SECOND = 10
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ def configure(
     conf: Mapping[str, str] = MappingProxyType({}),
     access: tuple[str, str] = ("", ""),
     entries_per_batch: int = 500,
+    run_ahead_ms: int = 5_000,
 ) -> Path:
     """The configuration file of a job that keeps its state in the directory. ``access``: lines for each cluster."""
     directory.mkdir(exist_ok=True)
@@ -81,6 +83,7 @@ def configure(
         topics = ["{topic}"]
         [limits]
         entries_per_batch = {entries_per_batch}
+        run_ahead_ms = {run_ahead_ms}
         [spark]
         master = "{master}"
         driver_memory = "600m"
@@ -157,13 +160,14 @@ def publish_keyed(broker: Broker, values: Iterable[int], *, topic: str = TOPIC, 
 class Load:
     """Publishes numbers from 0 on while the block runs, each once also where the broker dies: ``count`` of them so far.
 
-    About a hundred a second, which a job on a busy machine can follow.
+    About ``per_second``; a job on a busy machine can follow the default.
     """
 
-    def __init__(self, broker: Broker, *, batched: bool = False) -> None:
+    def __init__(self, broker: Broker, *, batched: bool = False, per_second: int = 100) -> None:
         self.count = 0
         self._service_url = broker.service_url
         self._batched = batched
+        self._per_tick = per_second // _TICKS_PER_SECOND
         self._failures: list[object] = []
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._publish)
@@ -177,8 +181,8 @@ class Load:
                 batching_enabled=self._batched,
                 block_if_queue_full=True,
             )
-            while not self._stopping.wait(0.1):
-                for number in range(self.count, self.count + 10):
+            while not self._stopping.wait(1 / _TICKS_PER_SECOND):
+                for number in range(self.count, self.count + self._per_tick):
                     producer.send_async(
                         str(number).encode(),
                         self._on_answer,
@@ -186,7 +190,7 @@ class Load:
                         properties={"n": str(number)},
                         sequence_id=number,
                     )
-                self.count += 10
+                self.count += self._per_tick
             producer.flush()
             producer.close()
 

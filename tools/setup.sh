@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.."
 . tools/system.sh
 
 venv=.venv
-uv_version=0.9
+# The uv that the tests run: another version has another cache, and what it downloads here they would download again.
+uv_version=$(sed -n '/^name = "uv"$/{n;s/^version = "\(.*\)"$/\1/p;}' uv.lock)
 
 find_python() {
   local candidate
@@ -41,7 +42,7 @@ install_packages() {
   installed=$(cat "$venv/.installed" 2>/dev/null || true)
   [ "$wanted" = "$installed" ] && return
   say "installing what uv.lock names (the first time that takes a few minutes)"
-  "$venv/bin/python" -c 'import uv' 2>/dev/null || "$venv/bin/python" -m pip install -q "uv>=$uv_version"
+  "$venv/bin/python" -c 'import uv' 2>/dev/null || "$venv/bin/python" -m pip install -q "uv==$uv_version"
   UV_PYTHON_DOWNLOADS=never UV_PROJECT_ENVIRONMENT=$venv \
     "$venv/bin/python" -m uv sync -q --frozen --all-extras --python "$venv/bin/python"
   printf '%s\n' "$wanted" > "$venv/.installed"

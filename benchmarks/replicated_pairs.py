@@ -171,6 +171,7 @@ class OurPair(Pair):
         self._program = program or Path(sys.executable).with_name("interpulse")
         self._directory = directory
         self._limits = limits
+        self._used: dict[psutil.Process, float] = {}
         settings = ["brokerDeleteInactiveTopicsEnabled=false", "replicationJob=external"]
         chosen = [word for each in settings for word in ("--set", each)]
         super().__init__(
@@ -183,6 +184,9 @@ class OurPair(Pair):
     def cost(self) -> Cost:
         cost = super().cost() | dict.fromkeys(("job", "Java", "Python workers"), 0.0)
         for process, used in cpu_by_process(self._job):
+            if process.status() != psutil.STATUS_ZOMBIE:
+                self._used[process] = used
+            used = self._used.get(process, 0.0)  # the clock of one that ended shows a part until its parent asks
             is_java = process.name() == "java"
             cost["job" if process.pid == self._job.pid else "Java" if is_java else "Python workers"] += used
         return Cost(cost)

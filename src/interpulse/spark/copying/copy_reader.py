@@ -65,7 +65,7 @@ class CopyReader(PlannedStream):
     ) -> None:
         """``disk`` holds the lane files; ``open_view`` opens the source for the planner.
 
-        Tasks go on copying what arrives for ``run_ahead_ms`` after their batch is planned.
+        Each task goes on copying what arrives for ``run_ahead_ms``.
         """
         super().__init__(options, open_view)
         assert target.state_path

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from interpulse.client.consuming.entry_reader import EntryReader
-from interpulse.clock import now_ms
 from interpulse.spark.reading.throttle import Rate
 from interpulse.spark.state_disk import StateDisk
 from interpulse.spark.state_files import HeldRange
@@ -30,11 +29,10 @@ _ENTRIES_MAX: Final = 200_000
 
 
 class RunAhead(NamedTuple):
-    """The run-ahead of one micro-batch, which all of its tasks share."""
+    """The run-ahead of the tasks of one micro-batch."""
 
     length_ms: int
-    ends_at_ms: int
-    """Time of the end, by the clock of the driver. No task runs ahead for longer than ``length_ms``."""
+    """Time from the start of a task: the workers of a busy machine may start long after the plan."""
     topics: frozenset[str]
     """Topic-partitions to follow behind their ranges."""
     watched: Mapping[Path, Hashable] = {}
@@ -63,7 +61,7 @@ def plan_run_ahead(
     length = min([length_ms, *limited, *retries])
     if not active or len(active) > FOLLOWED_MAX or length <= 0:
         return None
-    return RunAhead(length, now_ms + length, frozenset(active))
+    return RunAhead(length, frozenset(active))
 
 
 class RunAheadEnd:
@@ -115,7 +113,7 @@ class RunAheadEnd:
         """
         loop, ahead = asyncio.get_running_loop(), self._ahead
         begin = loop.time()
-        deadline = begin + min(ahead.ends_at_ms - now_ms(), ahead.length_ms) / 1000
+        deadline = begin + ahead.length_ms / 1000
         is_here = any(self._disk.version(path) is not None for path in ahead.watched)
         watched = ahead.watched if is_here else {}
         reported_at = begin

@@ -131,7 +131,7 @@ class Limits:
     discovery_ms: int = 1_000
     trigger_ms: int = 0
     run_ahead_ms: int = 5_000
-    """Time for which tasks go on copying what arrives after their batch is planned; 0 ends them with their ranges."""
+    """Time for which a task goes on copying what arrives; with 0 it ends with its ranges."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from interpulse.client.consuming.entry_reader import EntryReader
-from interpulse.clock import now_ms
 from interpulse.model.ids import EARLIEST
 from interpulse.spark.copying.run_ahead import FOLLOWED_MAX, FOLLOWED_WHOLE, RunAhead, RunAheadEnd, plan_run_ahead
 from interpulse.spark.reading.throttle import Rate
@@ -42,7 +41,7 @@ def refused(retry_after_ms: int) -> HeldRange:
 )
 def test_run_ahead_is_planned_for_topics_that_no_rule_holds_back(topics, held, rates, followed, length):
     planned = plan_run_ahead(topics, held=held, rates=rates, now_ms=NOW, length_ms=LENGTH)
-    assert planned == (None if followed is None else RunAhead(length, NOW + length, frozenset(followed)))
+    assert planned == (None if followed is None else RunAhead(length, frozenset(followed)))
 
 
 class Reader:
@@ -58,7 +57,7 @@ class Reader:
 def run_ahead(directory: Path, length_ms: int = 600_000) -> tuple[RunAheadEnd, LaneFiles]:
     files = LaneFiles(str(directory))
     files.end_run_ahead(1)
-    ahead = RunAhead(length_ms, now_ms() + length_ms, frozenset("a"), files.run_ahead_watch())
+    ahead = RunAhead(length_ms, frozenset("a"), files.run_ahead_watch())
     return RunAheadEnd(ahead, LOCAL_DISK), files
 
 
@@ -79,18 +78,13 @@ async def test_run_ahead_ends_at_its_time_and_readers_with_it(tmp_path):
         assert late.has_ended  # type: ignore[attr-defined]
 
 
-async def test_run_ahead_is_no_longer_than_planned_when_clocks_differ(tmp_path):
-    ahead = RunAhead(10, now_ms() + 3_600_000, frozenset("a"))
-    await over(RunAheadEnd(ahead, LOCAL_DISK))
-
-
 @pytest.mark.parametrize("is_first", [True, False])
 async def test_run_ahead_when_its_end_is_requested_then_ends(tmp_path, is_first):
     (tmp_path / "topics.json").write_text("{}")
     files = LaneFiles(str(tmp_path))
     if not is_first:
         files.end_run_ahead(1)
-    end = RunAheadEnd(RunAhead(600_000, now_ms() + 600_000, frozenset("a"), files.run_ahead_watch()), LOCAL_DISK)
+    end = RunAheadEnd(RunAhead(600_000, frozenset("a"), files.run_ahead_watch()), LOCAL_DISK)
     watching = asyncio.create_task(over(end))
     await asyncio.sleep(0)
     files.end_run_ahead(2)
@@ -106,7 +100,7 @@ async def test_run_ahead_when_the_list_of_topics_has_changed_since_it_was_planne
 
 
 async def test_run_ahead_on_a_machine_without_the_files_ends_at_its_time_only(tmp_path):
-    ahead = RunAhead(200, now_ms() + 200, frozenset("a"), {tmp_path / "elsewhere": 7})
+    ahead = RunAhead(200, frozenset("a"), {tmp_path / "elsewhere": 7})
     end = RunAheadEnd(ahead, LOCAL_DISK)
     began = asyncio.get_running_loop().time()
     await over(end)

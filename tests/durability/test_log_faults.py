@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import random
 
 import pytest
@@ -42,12 +43,17 @@ async def test_life_when_any_step_fails_then_acknowledged_entries_survive(error_
         await life.check(disk.healthy(), context)
 
 
-async def test_life_when_power_is_lost_at_any_step_then_acknowledged_entries_survive() -> None:
+async def test_life_when_power_is_lost_at_any_step_then_acknowledged_entries_survive_and_no_error_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     for number in range(await steps_of_a_life()):
         disk = SimulatedDisk(fail_at=number, for_good=True)
         life = Life(disk)
         await life.whole()
+        caplog.clear()
         await life.check(disk.after_power_loss(random.Random(number)), (number, disk.steps[number]))
+        errors = [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR]
+        assert errors == [], (number, disk.steps[number])
 
 
 operations = st.lists(

@@ -142,6 +142,7 @@ PLANTS = {plant.number: plant for plant in _NUMBERED}
 RARE = {
     plant.number: plant
     for plant in (
+        *_numbered("single", single_broker.removed_segment_reported),
         *_numbered(
             "shared",
             shared_cluster.released_bundle_served_after_its_lock,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 from interpulse.broker.live.cursor import Cursor
@@ -14,6 +15,7 @@ from interpulse.client.producing.send_queue import SendQueue
 from interpulse.client.producing.unconfirmed import UnconfirmedEntries
 from interpulse.model.ids import Position
 from interpulse.storage.segments import recovery
+from interpulse.storage.segments.files import Files
 from interpulse.storage.segments.journal import SegmentJournal
 from interpulse.storage.segments.records import DamagedRecord, Row, location, parse_record_head
 from interpulse.storage.segments.writer import GroupWrite, LogWriter
@@ -182,3 +184,17 @@ def failed_topic_goes_on_counting() -> None:
         on_durable(self, last)
 
     Topic.on_durable = moving  # type: ignore[method-assign]
+
+
+def removed_segment_reported() -> None:
+    """28: a start reports a segment as lost that was being removed when the broker was killed."""
+    size_of = recovery._size_of
+
+    def reporting(path: Path, files: Files) -> int:
+        try:
+            return size_of(path, files)
+        except FileNotFoundError:
+            recovery._log.error("log segment is missing segment=%s", path)
+            raise
+
+    recovery._size_of = reporting

@@ -80,7 +80,8 @@ def _recover(directory: Path, files: Files, number: int) -> Segment:
     try:
         segment.size = _size_of(path, files)
     except FileNotFoundError:
-        _log.error("log segment is missing segment=%s", path)
+        # A crash while it was created or unlinked leaves its index alone. If a log needs it, the log is damaged.
+        _log.info("log segment is missing segment=%s", path)
     _add_indexed(segment, index)
     begin = max(index.covered, SEGMENT_HEAD)
     if not index.sealed and segment.size >= begin:
@@ -102,7 +103,7 @@ def _size_of(path: Path, files: Files) -> int:
     version = segment_head_version(head)
     if version is not None and version > VERSION:
         raise DataDirectoryUnusable(str(path.parent), f"{path.name} has format {version}, this program knows {VERSION}")
-    if version is None and size >= SEGMENT_HEAD:
+    if version is None and size > SEGMENT_HEAD:
         _log.error("log segment has a damaged head segment=%s", path)
     return size
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -251,17 +252,36 @@ async def test_open_when_the_metadata_is_of_another_store_then_refused_naming_th
     )
 
 
+@pytest.mark.parametrize("missing", [False, True], ids=["empty", "missing"])
 async def test_open_when_a_log_is_damaged_then_the_log_line_names_it_and_the_offset(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, missing: bool
 ) -> None:
     disk, metadata = SimulatedDisk(), MemoryMetadataStore()
     await (await stored(disk, metadata, b"x")).close()
-    disk.content(DIRECTORY / "0000000001.seg").clear()
+    if missing:
+        disk.unlink(DIRECTORY / "0000000001.seg")
+    else:
+        disk.content(DIRECTORY / "0000000001.seg").clear()
     store = await open_on(disk.healthy(), metadata)
     assert [each.getMessage() for each in caplog.records if each.name == journal_module.__name__] == [
         "log is damaged log=a segment=/data/log/0000000001.seg offset=20"
     ]
     await store.close()
+
+
+async def test_open_when_killed_between_a_segment_and_its_index_then_the_rest_is_removed_without_an_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    disk, metadata = SimulatedDisk(), MemoryMetadataStore()
+    store = await stored(disk, metadata, b"x")
+    disk.fail_at, disk.for_good = len(disk.steps) + 1, True  # the removal of the index
+    await store.delete("a")
+    await store.close()
+    assert [path.name for path in disk.names_now] == ["0000000001.idx"]
+    disk = disk.healthy()
+    await (await open_on(disk, metadata)).close()
+    assert disk.names_now == {}
+    assert [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR] == []
 
 
 async def test_verify_when_this_process_wrote_the_records_then_they_are_not_read() -> None:

@@ -168,9 +168,9 @@ def test_recover_when_a_newer_program_wrote_the_segment_then_refused(monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("size", "damaged", "told"), [(20, False, False), (19, False, False), (20, True, True), (65, True, True)]
+    ("size", "damaged", "told"), [(20, False, False), (19, True, False), (20, True, False), (65, True, True)]
 )
-def test_recover_when_a_segment_head_is_damaged_then_logged(
+def test_recover_when_a_segment_head_is_damaged_then_logged_if_records_follow(
     caplog: pytest.LogCaptureFixture, size: int, damaged: bool, told: bool
 ) -> None:
     built = Builder()

@@ -32,7 +32,7 @@ UNREACHABLE: Final = {
 """Faults by which a node cannot reach another for a while."""
 EXCUSED_ERRORS: Final = {
     "log write failed": _DISK_FAULTS,
-    "topic fenced": _DISK_FAULTS,
+    "topic fenced": {*_DISK_FAULTS, "bit flips"},
     "no room left, producers are refused until there is": {"disk full"},
     "read failed": {"reads fail", "bit flips"},
     "stop timed out": {"stall disk"},

@@ -62,7 +62,7 @@ from interpulse.serving.admission import ConnectionQuota, sockets_max
 from interpulse.serving.listening import Bind, CannotListen, ServiceAddress
 from interpulse.serving.settings import ConfigError
 from interpulse.serving.tls import ExpiryLog
-from interpulse.storage.metadata.session_bounded import SessionBoundedMetadata
+from interpulse.storage.metadata.session_bounded import SessionBoundedMetadata, leave_if_session_lost
 from interpulse.storage.segments.disk_space import DiskSpace
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ async def _start_registry(parts: Parts, opened: AsyncExitStack) -> None:
         registry.begin_applying(namespace)
         parts.member.namespaces_changed(registry)
         if tenancy.access is not None:
-            registry.spawn(parts.binary_server.permissions_changed(namespace))
+            registry.spawn(leave_if_session_lost(parts.binary_server.permissions_changed(namespace)))
 
     opened.callback(stores.metadata.watch(keys.POLICIES, on_policies_changed))
     tenancy.dynamic.watch(lambda _: registry.begin_applying())

@@ -25,6 +25,7 @@ from interpulse.model.brokers import LoadReport
 from interpulse.model.isolation import IsolationPolicies
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.storage.metadata.guarded import GuardedMetadata
+from interpulse.storage.metadata.session_bounded import leave_if_session_lost
 
 _logger = logging.getLogger(__name__)
 
@@ -116,7 +117,7 @@ class ClusterMember:
 
     async def start_upkeep(self, topics: Topics, replication: Replication, opened: AsyncExitStack) -> None:
         async def resume_deletions() -> None:
-            topics.registry.spawn(topics.deletion.resume())
+            topics.registry.spawn(leave_if_session_lost(topics.deletion.resume()))
 
         async def keep_deletions() -> None:
             """Resume a deletion. If it fails, the next broker resumes it."""
@@ -131,7 +132,7 @@ class ClusterMember:
             opened.push_async_callback(task.stop)
 
     def namespaces_changed(self, registry: TopicRegistry) -> None:
-        registry.spawn(self.shared.release_missing())
+        registry.spawn(leave_if_session_lost(self.shared.release_missing()))
 
     async def announce(self, registry: TopicRegistry) -> None:
         await self.shared.brokers.register(LoadMeter(self.shared.topics, registry.get, self._usage))

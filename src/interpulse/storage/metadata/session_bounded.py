@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from typing import Any, Final, TypeVar
 
@@ -36,6 +37,15 @@ async def with_waiting_reads(work: Coroutine[Any, Any, T]) -> T:
     context = copy_context()
     context.run(_waiting.set, True)
     return await asyncio.get_running_loop().create_task(work, context=context)
+
+
+async def leave_if_session_lost(work: Coroutine[Any, Any, None]) -> None:
+    """Run ``work``, and leave its rest undone if the session is lost.
+
+    For work that begins again once the store answers, such as that of a watch or of an election.
+    """
+    with suppress(SessionLost):
+        await work
 
 
 async def until_session_lost(session: Session, work: Coroutine[Any, Any, T]) -> T:

@@ -13,6 +13,7 @@ from interpulse.storage.api import Change, MetadataUnavailable, Put, Versioned
 from interpulse.storage.metadata.session_bounded import (
     SessionBoundedMetadata,
     SessionLost,
+    leave_if_session_lost,
     until_session_lost,
     with_waiting_reads,
 )
@@ -282,3 +283,35 @@ async def test_cleanup_when_cancelled_then_its_work_is_cancelled(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended == ["cancelled"]
+
+
+async def test_work_of_a_watch_when_the_session_is_lost_then_its_rest_is_left(
+    store: Silent, bounded: SessionBoundedMetadata
+) -> None:
+    done: list[str] = []
+
+    async def work() -> None:
+        done.append("begun")
+        await bounded.get("/a")
+        done.append("ended")
+
+    working = asyncio.ensure_future(leave_if_session_lost(work()))
+    await asyncio.sleep(0)
+    store.session.lose()
+    await working
+    store.answers.set()
+    store.session.resume(store.session.id)
+    await leave_if_session_lost(work())
+    assert done == ["begun", "begun", "ended"]
+
+
+async def test_work_of_a_watch_when_it_fails_otherwise_then_the_error_is_raised(
+    store: Silent, bounded: SessionBoundedMetadata
+) -> None:
+    async def work() -> None:
+        await bounded.get("/a")
+
+    store.answers.set()
+    await store.close()
+    with pytest.raises(MetadataUnavailable, match="closed"):
+        await leave_if_session_lost(work())

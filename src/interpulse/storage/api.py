@@ -409,11 +409,14 @@ class Log(Protocol):
     async def close(self) -> None:
         """Wait until all appended entries are durable, and return the log to the store."""
 
-    async def abandon(self) -> None:
-        """Return the log to the store without waiting or writing, since another broker may have it.
+    def disown(self) -> None:
+        """Fence the log, since another broker may have it. A `close` under way ends at once; else `abandon` follows.
 
         Entries that are not durable yet are never announced.
         """
+
+    async def abandon(self) -> None:
+        """Disown the log, and return it to the store without waiting or writing."""
 
 
 class LogStore(Protocol):

@@ -147,6 +147,7 @@ RARE = {
             "shared",
             shared_cluster.released_bundle_served_after_its_lock,
             shared_cluster.finished_deletion_reported,
+            shared_cluster.unloading_waits_under_a_lost_lock,
         ),
         *_numbered(
             "lanes",

@@ -10,6 +10,7 @@ from interpulse.broker.ownership.shared_ownership import SharedOwnership
 from interpulse.broker.topics import deletion
 from interpulse.storage.bookkeeper.connection import BookieConnection
 from interpulse.storage.bookkeeper.pending import PendingEntries
+from interpulse.storage.logs.topic_log import TopicLog
 from interpulse.storage.zookeeper.outcomes import Mark
 from tests.support.bookie_journal import BookieJournal
 
@@ -78,3 +79,15 @@ def finished_deletion_reported() -> None:
         """An error that is not raised."""
 
     deletion.NotFound = _Never  # type: ignore[attr-defined, assignment]
+
+
+def unloading_waits_under_a_lost_lock() -> None:
+    """134: a topic that is unloaded when its bundle is lost goes on trying to write its record."""
+    disown, abandon = TopicLog.disown, TopicLog.abandon
+
+    async def late(self: TopicLog) -> None:
+        disown(self)
+        await abandon(self)
+
+    TopicLog.disown = lambda self: None  # type: ignore[method-assign]
+    TopicLog.abandon = late  # type: ignore[method-assign]

@@ -391,8 +391,11 @@ class TopicLog:
                 self._journal.abandon(self._ledger_id)
                 self._store.closed(self)
 
-    async def abandon(self) -> None:
+    def disown(self) -> None:
         self.fence("another broker may own the topic", FenceCause.OWNED_ELSEWHERE)
+
+    async def abandon(self) -> None:
+        self.disown()
         self._journal.abandon(self._ledger_id)
         await self.compacted.close()
         if self._rolling is not None:

@@ -380,9 +380,10 @@ class Topic:
     def forsake(self) -> None:
         """Stop all answers, deliveries and writes: another broker may own the topic. `depart` follows.
 
-        Clients send unanswered entries again to the next owner.
+        Clients send unanswered entries again to the next owner. If the topic is being closed, that ends at once.
         """
-        self.failed = True
+        self.failed = self._taken_over = True
+        self.log.disown()
         self.publishing.forget()
         self._state.stop()
         self.clients.refuse_elsewhere()

@@ -358,6 +358,27 @@ async def test_unload_when_cursors_cannot_be_stored_then_the_old_topic_never_wri
     assert seen == []
 
 
+async def test_topic_when_it_is_forsaken_while_it_is_unloaded_then_the_unloading_ends_and_writes_nothing(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await bench.topic()
+    consumer, _ = await bench.consumer(topic)
+    await bench.publish(topic, 1)
+    consumer.acknowledge_cumulative(topic.positions.durable)
+    monkeypatch.setattr(bench.journal, "enqueue", lambda client: None)  # entries wait for the disk
+    await bench.publish(topic, 2)
+    unloading = asyncio.create_task(bench.registry.unload(topic.name))
+    await bench.settle()
+    assert not unloading.done()
+    written: list[str] = []
+    bench.metadata.watch("/", written.append)
+    bench.registry.forsake([topic.name])
+    await bench.settle()
+    assert unloading.done()
+    await unloading
+    assert written == []
+
+
 @pytest.mark.parametrize("way", ["unload", "delete", "forsake"])
 async def test_topic_when_it_is_gone_then_its_memory_is_free_without_a_search_for_garbage(
     bench: Any, topic_name: Any, way: str

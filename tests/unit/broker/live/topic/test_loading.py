@@ -256,7 +256,7 @@ async def test_topic_when_another_broker_may_have_it_then_names_no_ledger_any_mo
         return await reading(*given)
 
     topic.log.compacted.replace = forsaken  # type: ignore[method-assign, assignment]
-    await fails(topic, "is being closed")
+    await fails(topic, "another broker may own the topic")
     assert (await stored(bench))[0] == old.ledger_id
     assert old.ledger_id in bench.journal._ledgers
     await topic.depart()

@@ -33,9 +33,9 @@ class Fault:
     """The second node of a fault of a link, or the step of a program."""
     amount: float = 0.0
     state: str = ""
-    """A state of brokers. The fault waits for it, and hits the first broker that is in it; see `broker_states`.
+    """A state of brokers, for which the fault waits; see `broker_states`.
 
-    If none is within some seconds, it hits its node.
+    It hits the first broker in this state, or its node if that is no broker, or if none is in it within some seconds.
     """
 
     def ends(self) -> float:
@@ -56,6 +56,8 @@ class Targets:
     """Kinds of faults that the judge of the scenario does not know, such as flipped bits, which lose messages."""
     brokers: Sequence[str] = ()
     """The nodes that are brokers, for faults that wait for a state of one of them."""
+    disks: Sequence[str] = ()
+    """The nodes whose disks have the entries, for faults of disks that wait for a state of a broker."""
     owner: str = ""
     """The broker that has the topic, or a role."""
     states: Sequence[str] = ()
@@ -143,7 +145,8 @@ def _aimed(chance: random.Random, moment: float, targets: Targets, without: Coll
     if leading and chance.random() < 0.7:
         yield _draw(chance, chance.choice(leading), moment, targets, targets.owner)
     kind = chance.choice([kind for kinds in _SINGLE.values() for kind in kinds if kind not in without])
-    yield replace(_draw(chance, kind, moment + 0.001, targets, chance.choice(targets.brokers)), state=state)
+    victims = targets.disks if kind in _SINGLE["disk"] else targets.brokers
+    yield replace(_draw(chance, kind, moment + 0.001, targets, chance.choice(victims)), state=state)
 
 
 def _ended_at_a_step(chance: random.Random, moment: float, targets: Targets) -> Iterator[Fault]:
@@ -258,12 +261,12 @@ class Injector:
             self._hit(self._node(fault.node), fault)
 
     def _act_in_state(self, fault: Fault) -> None:
-        """Hit the first broker that is in the state after one of its turns."""
+        """Hit the first broker that is in the state after one of its turns, or the node that the fault names."""
         brokers = list(map(self._node, self._brokers))
 
         def look(broker: Node) -> None:
             if fault.state in states_of(broker):
-                self._world.after(0, lambda: hit(broker))
+                self._world.after(0, lambda: hit(broker if fault.node in self._brokers else self._node(fault.node)))
 
         def hit(node: Node) -> None:
             if look in brokers[0].watchers:

@@ -73,6 +73,7 @@ class SharedCluster:
             metadata=ZOOKEEPERS,
             without=FAILING_DISKS,
             brokers=BROKERS,
+            disks=BOOKIES,
             owner=_OWNER,
             states=("loading", "rolling", "recovering", "fenced", "fenced", "taking over"),
         )

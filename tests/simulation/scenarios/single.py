@@ -45,6 +45,7 @@ class SingleBroker:
             clients=("producers", "consumers"),
             without=(),
             brokers=("broker",),
+            disks=("broker",),
             owner="broker",
             states=("loading", "rolling", "recovering", "fenced", "fenced", "fenced"),
         )

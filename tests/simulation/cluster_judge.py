@@ -5,7 +5,7 @@ O: ownership, K: BookKeeper, L6: writes of one ledger.
 O1: a receipt is for an entry that every later owner has kept, and entries come from the owner of the bundle alone.
 O2: a broker whose session may be over sends no entry, and answers no lookup.
 O3: in quiet every broker names the same owner, and after one fault the next receipt comes soon.
-O4: the records of the topic in ZooKeeper are written in the session that owns the bundle.
+O4: the records of the topic in ZooKeeper are changed in the session that owns the bundle.
 K1: what has a receipt is synced on an ack quorum of bookies, and a ledger ends in one place.
 L6: no receipt is given behind an entry that could not be written, and ledger ids never repeat.
 """
@@ -70,6 +70,8 @@ class ClusterJudge:
     def on_write(self, events: Sequence[Event], session: int) -> None:
         """Judge the changes of one write."""
         for event in events:
+            if event == Event(CREATED, self._record):
+                continue  # any broker may create a topic
             if event.path == self._record or event.path.startswith(f"{self._record}/"):
                 owner = self._view.owner()
                 if owner is None or owner.session != session:

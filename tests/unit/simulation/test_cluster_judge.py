@@ -140,6 +140,16 @@ def _cursor_written_in_another_session(cluster: Cluster) -> None:
     cluster.write(f"{RECORD}/subscription", SESSION + 1)
 
 
+def _cursor_created_without_the_bundle(cluster: Cluster) -> None:
+    cluster.view.found = None
+    cluster.judge.on_write([Event(CREATED, f"{RECORD}/subscription")], SESSION)
+
+
+def _topic_created_without_the_bundle(cluster: Cluster) -> None:
+    cluster.view.found = None
+    cluster.judge.on_write([Event(CREATED, RECORD)], SESSION)
+
+
 def _receipt_below_the_quorum(cluster: Cluster) -> None:
     cluster.view.copies_of[Position(1, 0)] = 1
     cluster.receipt(cluster.one, 1, 0)
@@ -174,6 +184,8 @@ def _ledger_created_twice(cluster: Cluster) -> None:
         (_lookup_after_the_session, ["O2"]),
         (_record_written_without_the_bundle, ["O4"]),
         (_cursor_written_in_another_session, ["O4"]),
+        (_cursor_created_without_the_bundle, ["O4"]),
+        (_topic_created_without_the_bundle, []),
         (_receipt_below_the_quorum, ["K1"]),
         (_ledger_with_two_ends, ["K1"]),
         (_receipt_behind_a_failed_entry, ["L6"]),

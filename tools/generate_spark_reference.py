@@ -170,6 +170,7 @@ tasks = 2                     # tasks per micro-batch
 poll_ms = 50                  # how often the source is asked for new entries
 discovery_ms = 1000           # how often policies and topics are looked at
 trigger_ms = 0                # pause between micro-batches
+run_ahead_ms = 5000           # how long tasks go on copying what arrives; 0: they end with what their batch was planned for
 
 [metrics]
 port = 0                      # where Prometheus finds the figures of the job; 0: nowhere
@@ -185,7 +186,7 @@ namespace = "demo/flights"    # send small messages to a topic there and time th
 interval_ms = 10000
 
 [spark]                       # not used under spark-submit
-master = "local[2]"
+master = "local[16]"          # a task occupies one of these slots while it runs ahead
 driver_memory = "1g"
 conf = { "spark.local.dir" = "/var/tmp" }
 ```
@@ -194,6 +195,14 @@ conf = { "spark.local.dir" = "/var/tmp" }
 `pulsar.client.authPluginClassName` and `pulsar.client.authParams`; `certificate_file` and `key_file`. `trust_certs_file` and
 `tls_allow_insecure_connection` say which certificates to trust. `listener_name` chooses among the addresses of brokers. For examples, see
 [Enable geo-replication](../howto/enable-geo-replication.md#connect-to-a-cluster-that-requires-a-token).
+
+**Arrival.** A task that has copied what its micro-batch was planned for goes on copying what arrives, for `run_ahead_ms` from the start of the task, so that
+messages wait for no plan. The batch ends earlier if the job is stopped, if topics, policies or rates change, if a held topic is due, if a message comes to a topic
+that the tasks do not follow, or after 200,000 entries. Up to 16 topic-partitions of a target are all followed, of more those with recent messages, if these are at most
+256; with more, and for topics with a rate, batches are planned as with `run_ahead_ms = 0`. Between two batches messages wait, usually for a few tenths of a second.
+Each task occupies a slot of Spark all the time: if Spark has fewer slots than the tasks of all targets, the job says so in its log and does not run ahead. On a
+cluster of several machines only `run_ahead_ms` and the number of entries end a batch early, so choose a shorter time there, such as 1000. A crash costs no message and duplicates
+none: the next attempt reads the end of the target. Before you go back to a release without `run_ahead_ms`, stop the job cleanly.
 
 A topic whose partition count or type differs on the two sides, or whose namespace is missing on the target, is *held*: its entries stay on the source,
 other topics continue, and the status has the reason and the remedy. The job also holds a topic-partition that the target refuses

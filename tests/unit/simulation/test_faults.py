@@ -16,7 +16,7 @@ from tests.support.simulated import let_pass
 
 TARGETS = Targets(("one", "two", "three"), ("client",), metadata=("one",), without=(), steps={"two": ("written",)})
 STATES = ("loading", "rolling", "recovering", "fenced", "taking over")
-CLUSTER = replace(TARGETS, brokers=("one", "two"), owner="two", states=STATES)
+CLUSTER = replace(TARGETS, brokers=("one", "two"), disks=("three",), owner="two", states=STATES)
 SECONDS = 30.0
 
 

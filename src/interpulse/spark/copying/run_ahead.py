@@ -2,7 +2,7 @@
 
 A batch becomes a checkpoint: what arrives meanwhile waits for no plan. The position that a task has reached is recorded
 in the state of its lane, and the next batch is planned from there. If the batch is repeated, its tasks find those
-entries on the target, as they find any of an earlier attempt. Source: docs/decisions/0033.
+entries on the target, as they find any of an earlier attempt. Decision 0033 has the rules.
 """
 
 from __future__ import annotations

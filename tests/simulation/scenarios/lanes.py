@@ -89,7 +89,7 @@ class Lanes:
             broker.watchers.append(partial(self._look_at, cluster))
         self._executors = Executors([course.add(name, execute) for name in _EXECUTORS], self._chance)
         isolate = self._chance.random() < 0.5
-        run_ahead_ms = self._chance.choice(_RUN_AHEAD_MS)
+        run_ahead_ms = world.stream("run-ahead").choice(_RUN_AHEAD_MS)
         self.queries: dict[str, CopyQuery] = {}
         """The queries by the names of their drivers."""
         self._drivers: list[Node] = []

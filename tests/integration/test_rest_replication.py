@@ -11,6 +11,7 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.live.topic import subscription as live_subscription
 from interpulse.client import Client, EntryReader
+from interpulse.model.errors import SubscriptionNotFound
 from interpulse.model.ids import EARLIEST
 from interpulse.model.names import TopicName
 from tests.support.joined_clusters import done
@@ -244,6 +245,28 @@ async def test_cursor_when_moved_then_the_answer_waits_until_no_task_sends_what_
         assert loop.time() - asked_at >= 0.3
         assert (await reader.promised_position()).entry >= 1
         await reader.close()
+
+
+async def test_reader_of_a_task_when_policies_close_its_cursor_then_nothing_more_arrives(
+    east: RestBroker, west: RestBroker
+) -> None:
+    await join(east, west)
+    await done(east, "POST", REPLICATION, BOTH)
+    async with Client(east.app.service_url) as client:
+        producer = await client.create_producer(TOPIC, batching_enabled=False)
+        await producer.send(b"copied")
+        name = TopicName.parse(TOPIC)
+        reader = EntryReader(client.session, name, after=EARLIEST, replication_cursor="pulsar.repl.west")
+        await reader.open()
+        assert len(await reader.read_batch()) == 1
+        await done(east, "POST", REPLICATION, ["east"])
+        await producer.send(b"published while no policy asks")
+        with pytest.raises(SubscriptionNotFound):
+            await reader.read_batch()
+        await reader.close()
+        async with EntryReader(client.session, name, after=EARLIEST, replication_cursor="interpulse.mine") as by_hand:
+            await by_hand.open()
+            assert len(await by_hand.read_batch()) >= 1
 
 
 @pytest.mark.parametrize("partitions", [0, 2])

@@ -160,6 +160,7 @@ def test_topics_are_replicated_as_long_as_their_own_policies_say(east, west, aut
     assert east.run(f"topics replication-status {NAMESPACE}/home") == "Nothing is replicated from here.\n"
 
     east.run(f"topics remove-replication-clusters {NAMESPACE}/x")
+    wait_until(lambda: "pulsar.repl.west" not in east.json(f"topics stats-internal {NAMESPACE}/x")["cursors"])
     publish_texts(east, "x", "while no policy asks")
     publish_texts(east, "z", "two")
     wait_for(west, z=2)

@@ -19,6 +19,7 @@ from interpulse.model.errors import AlreadyExists, NotAllowed, PulsarError, Subs
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.rules.limits import check_consumers_of_topic, check_subscriptions
 from interpulse.storage.cursors import COMPACTION_CURSOR, DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.wire.cursor_promise import CURSOR_PROPERTY
 
 _NAME_LENGTH_MAX = 1_000
 """Limit for names: with a topic's name it must fit into the line of an HTTP request, encoded."""
@@ -98,7 +99,10 @@ class SubscriptionSet:
     # --- coming
 
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink, *, creation_allowed: bool) -> Consumer:
-        """Open a consumer, and the subscription if there is none."""
+        """Open a consumer, and the subscription if there is none.
+
+        Raise SubscriptionNotFound for a reader that copies from a replication cursor which policies have closed.
+        """
         if self.remote_of(request.subscription) is None:
             self._owner.limits.check_subscribe(request)
         while True:
@@ -116,10 +120,16 @@ class SubscriptionSet:
                 consumer = await subscription.add(request, sink)
                 try:
                     self._owner.check_open()
+                    self._check_copied_cursor(request)
                 except PulsarError:
                     consumer.close()
                     raise
                 return consumer
+
+    def _check_copied_cursor(self, request: SubscribeRequest) -> None:
+        cursor = request.metadata.get(CURSOR_PROPERTY)
+        if cursor is not None and self.remote_of(cursor) is not None:
+            self.get(cursor)
 
     async def create(
         self,
@@ -281,7 +291,15 @@ class SubscriptionSet:
                 left = subscription.by_policy or remote in self._listed
                 if remote is not None and remote not in wanted and left:
                     await subscription.delete(force=True)
+                    self._close_copies_from(subscription.name)
             self._listed = wanted
+
+    def _close_copies_from(self, cursor: str) -> None:
+        """Close the readers of tasks that copy from a cursor that was closed: they copy nothing published later."""
+        for subscription in list(self.by_name.values()):
+            for consumer in list(subscription.consumers):
+                if consumer.request.metadata.get(CURSOR_PROPERTY) == cursor:
+                    consumer.close_by_broker()
 
     async def ensure(self, name: str, mark_delete: Position, *, by_policy: bool = False) -> None:
         """Create a durable subscription after ``mark_delete`` unless there is one of this name."""

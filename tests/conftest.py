@@ -23,10 +23,10 @@ settings.register_profile(
 settings.load_profile("any machine")
 
 LONGEST_FIRST = (
-    "tests/simulation/",
-    "tests/guides/",
     "tests/spark/",
+    "tests/guides/",
     "tests/durability/",
+    "tests/simulation/",
     "tests/interop/",
     "tests/integration/",
 )

@@ -21,7 +21,6 @@ FIXED_SLOW = 4
 """Fixed seeds of each of the others."""
 NEW_SEEDS = 88
 CASES = sorted(FOUND.glob("*.toml"))
-FAST_CASES = [path for path in CASES if read_case(path).order.scenario in FAST]
 JOBS = 2
 NEEDS_BOTH_CODECS = pytest.mark.skipif(
     find_spec("interpulse_codec") is None, reason="the compiled codec is not installed"
@@ -38,15 +37,8 @@ def test_fixed_seeds_when_played_then_nothing_is_found(scenario: str) -> None:
     assert f"{seeds} played, 0 failed" in played.stdout
 
 
-@pytest.mark.parametrize(
-    "cases",
-    [
-        pytest.param(FAST_CASES, id="fast"),
-        pytest.param([path for path in CASES if path not in FAST_CASES], id="others", marks=pytest.mark.slow),
-    ],
-)
-def test_cases_when_played_after_their_fixes_then_nothing_is_found(cases: list[Path]) -> None:
-    played = _play(*map(str, cases), "--bug", "0")
+def test_cases_when_played_after_their_fixes_then_nothing_is_found() -> None:
+    played = _play(*map(str, CASES), "--bug", "0")
     assert played.returncode == 0, played.stdout
 
 

@@ -395,7 +395,7 @@ def test_task_that_runs_ahead_copies_what_arrives_and_the_next_batch_begins_behi
             publish(client, topic, range(first, first + 10), batching_enabled=False)
             copied += [int(reader.read_next(60_000).content or b"") for _ in range(10)]
         assert not draining.done(), "one task copied everything"
-        wait_until(lambda: copy.files.live(above=0))
+        wait_until(lambda: copy.files.live())
     assert sorted(copied) == list(range(150))
     assert (copy.total("entries"), copy.total("replays")) == (150, 0)
     publish(client, topic, range(150, 160), batching_enabled=False)

@@ -104,11 +104,12 @@ class LaneFiles:
         topics = {topic: (str(position), *counts) for topic, (position, *counts) in copied.items()}
         self._replace(self._live / f"{task}.json", json.dumps({"batch": batch, "topics": topics}), durable=False)
 
-    def live(self, *, above: int) -> list[tuple[int, dict[str, tuple[str, int, int, int]]]]:
-        """Return the batch and the topics of what tasks of later batches than ``above`` have written so far."""
+    def live(self) -> list[tuple[int, dict[str, tuple[str, int, int, int]]]]:
+        """Return the batch and the topics of what tasks have written so far in a batch that is not committed."""
         texts = [self._disk.read(self._live / name) for name in self._disk.names(self._live) if name[0] != "."]
         bodies = [json.loads(text) for text in texts if text]
-        return [(body["batch"], body["topics"]) for body in bodies if body["batch"] > above]
+        committed = self.newest_batch()
+        return [(body["batch"], body["topics"]) for body in bodies if body["batch"] > committed]
 
     def anchors(self) -> dict[str, LaneState]:
         """Return the states of lanes before their first batch, as recorded by the replication job."""
@@ -149,6 +150,8 @@ class LaneFiles:
         """
         for batch in self._batches():
             self._disk.unlink(self._lanes / f"{batch}.json")
+        for name in self._disk.names(self._live):
+            self._disk.unlink(self._live / name)
         self._disk.unlink(self._root / "anchors.json")
         self._disk.unlink(self._root / HELD_FILE)
 

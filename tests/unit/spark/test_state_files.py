@@ -169,9 +169,21 @@ def test_watched_files_change_with_the_list_of_topics_and_with_a_request_to_end(
     assert versions[-1] == files.run_ahead_watch()
 
 
-def test_live_figures_are_those_of_later_batches(tmp_path):
+def test_live_figures_are_those_of_batches_that_are_not_committed(tmp_path):
     files = LaneFiles(str(tmp_path))
     files.write_live(4, 0, {"a": (Position(3, 9), 10, 20, 300)})
     files.write_live(5, 1, {"b": (Position(4, 0), 1, 2, 30)})
-    assert files.live(above=4) == [(5, {"b": ["4:0", 1, 2, 30]})]
-    assert files.live(above=5) == []
+    assert len(files.live()) == 2
+    files.commit(4, {})
+    assert files.live() == [(5, {"b": ["4:0", 1, 2, 30]})]
+    files.commit(5, {})
+    assert files.live() == []
+
+
+def test_live_figures_are_forgotten_with_the_lanes(tmp_path):
+    """A new checkpoint counts its batches from zero."""
+    files = LaneFiles(str(tmp_path))
+    files.commit(4, {"a": state(1)})
+    files.write_live(5, 0, {"a": (Position(3, 9), 10, 20, 300)})
+    files.forget()
+    assert (files.newest_batch(), files.live()) == (NO_BATCH, [])

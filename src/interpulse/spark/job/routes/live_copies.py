@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from interpulse.model.ids import Position
-from interpulse.spark.state_files import NO_BATCH, LaneFiles
+from interpulse.spark.state_files import LaneFiles
 
 Written = tuple[int, int, int]
 """Entries, messages and bytes."""
@@ -19,26 +19,23 @@ class LiveCopies:
         self.positions: Mapping[str, Position] = {}
         """Source positions that the batch in progress has reached."""
         self._files = files
-        self._completed = NO_BATCH
         self._counted: dict[tuple[int, str], Written] = {}
 
     def refresh(self) -> dict[str, Written]:
         """Read the reports. Return what was written since the last call, by topic."""
         positions: dict[str, Position] = {}
         news: dict[str, Written] = {}
-        for batch, topics in self._files.live(above=self._completed):
-            for topic, (position, *counts) in topics.items():
-                positions[topic] = Position.parse(position)
-                entries, messages, size = counts
-                news |= self._news(batch, {topic: (entries, messages, size)})
+        for batch, topics in self._files.live():
+            positions |= {topic: Position.parse(position) for topic, (position, *_) in topics.items()}
+            written = {topic: (entries, messages, size) for topic, (_, entries, messages, size) in topics.items()}
+            news |= self._news(batch, written)
         self.positions = positions
         return news
 
     def complete(self, batch: int, written: Mapping[str, Written]) -> dict[str, Written]:
         """Take the figures of a completed batch. Return those that were not reported before, by topic."""
         news = self._news(batch, written)
-        self._completed = max(batch, self._completed)
-        self._counted = {key: counts for key, counts in self._counted.items() if key[0] > self._completed}
+        self._counted = {key: counts for key, counts in self._counted.items() if key[0] > batch}
         return news
 
     def _news(self, batch: int, written: Mapping[str, Written]) -> dict[str, Written]:

@@ -384,8 +384,8 @@ class BrokerSourceView:
         return self._copied
 
     def activity(self) -> Mapping[str, bool]:
-        selected = set(self._known_of).difference(self._listed.held)
-        return {name: not pace.is_settled for name, pace in self._paces.items() if name in selected}
+        listed = set(self._listed.topics)
+        return {name: not pace.is_settled for name, pace in self._paces.items() if name in listed}
 
     def note_followed(self, topics: Collection[str]) -> None:
         self._followed = topics

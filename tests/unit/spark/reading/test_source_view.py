@@ -159,6 +159,8 @@ async def test_topic_of_which_tasks_copied_more_than_is_known_is_asked_though_it
 @pytest.mark.usefixtures("of_job")
 async def test_news_of_a_topic_that_tasks_do_not_follow_ends_their_run_ahead_once(answers, tmp_path):
     files = LaneFiles(str(tmp_path))
+    (tmp_path / "topics.json").write_text(json.dumps({"topics": [A, B], "held": []}))
+    answers.view.discover()
     await answers.ends(a=END, b=END)
     await asyncio.wait(answers.view._settling.values())
     assert answers.view.activity() == {A: False, B: False}
@@ -174,8 +176,9 @@ async def test_news_of_a_topic_that_tasks_do_not_follow_ends_their_run_ahead_onc
 
 
 @pytest.mark.usefixtures("of_job")
-async def test_topic_that_the_job_holds_since_is_not_followed(answers, tmp_path):
+@pytest.mark.parametrize("held", [[B], []], ids=["holds", "does not list"])
+async def test_topic_that_the_job_does_not_copy_any_more_is_not_followed(answers, tmp_path, held):
     await answers.ends(a=END, b=END)
-    (tmp_path / "topics.json").write_text(json.dumps({"topics": [A], "held": [B]}))
+    (tmp_path / "topics.json").write_text(json.dumps({"topics": [A], "held": held}))
     answers.view.discover()
     assert answers.view.activity().keys() == {A}

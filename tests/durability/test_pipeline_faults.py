@@ -104,7 +104,7 @@ class OurCluster:
     def __init__(self, directory: Path, name: str) -> None:
         self.name = name
         port = free_port()
-        self.link = Link(f"127.0.0.1:{port}").__enter__()
+        self.link = Link(f"127.0.0.1:{port}")
         self.service_url = f"pulsar://{self.link.address}"
         settings = SETTINGS | {"clusterName": name, "advertisedListeners": f"link:{self.service_url}"}
         self._arguments = ["--port", port, "--http-port", free_port()]
@@ -123,7 +123,7 @@ class OurCluster:
 
     def stop(self) -> None:
         self._process.stop()
-        self.link.__exit__()
+        self.link.close()
 
 
 class RealCluster:
@@ -133,7 +133,7 @@ class RealCluster:
         self.name = name
         self._pulsar = RealPulsar(directory / name, cluster_name=name, settings=SETTINGS)
         self._pulsar.start()
-        self.link = Link(self._pulsar.service_url.removeprefix("pulsar://")).__enter__()
+        self.link = Link(self._pulsar.service_url.removeprefix("pulsar://"))
         self.service_url = f"pulsar://{self.link.address}"
         self._pulsar.restart({"advertisedListeners": f"link:{self.service_url}"})
         self.web_url = self._pulsar.web_url
@@ -148,7 +148,7 @@ class RealCluster:
 
     def stop(self) -> None:
         self._pulsar.stop()
-        self.link.__exit__()
+        self.link.close()
 
 
 class Game:

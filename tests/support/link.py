@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Self
 
 from tests.support.tcp_relay import TcpRelay
 
 
 class Link:
-    """Relays to a broker, in a thread of its own. The broker has to advertise ``address``."""
+    """Relays to a broker, in a thread of its own, until `close`. The broker has to advertise ``address``."""
 
     def __init__(self, target: str) -> None:
         """``target``: host and port."""
         self._relay = TcpRelay(target)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="link")
-
-    def __enter__(self) -> Self:
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self._relay.listen(), self._loop).result()
-        return self
 
     @property
     def address(self) -> str:
@@ -37,7 +33,7 @@ class Link:
         self._loop.call_soon_threadsafe(self._relay.cut)
         self._loop.call_soon_threadsafe(self._relay.let_go)
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         asyncio.run_coroutine_threadsafe(self._relay.close(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

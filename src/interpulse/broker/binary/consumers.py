@@ -17,7 +17,6 @@ from interpulse.model.schemas import SchemaType
 from interpulse.model.topics import Requester
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.cursor_promise import CURSOR_PROPERTY
 from interpulse.wire.frames import AckRun, FlowRun, Frame
 from interpulse.wire.ids import message_id_from_wire, message_id_to_wire, position_from_wire
 
@@ -124,7 +123,7 @@ async def on_get_last_message_id(connection: CommandConnection, request: pb.Comm
     opened = _opened(connection, request.consumer_id)
     consumer = opened.consumer
     last = await opened.topic.last_message(read_compacted=consumer.request.read_compacted)
-    cursor = consumer.request.metadata.get(CURSOR_PROPERTY)  # the replication cursor that a task copies from
+    cursor = consumer.request.copied_cursor
     mark_delete = None if cursor is None else opened.topic.promised_position(cursor)
     if mark_delete is None:
         mark_delete = opened.topic.mark_delete_position(consumer.subscription_name)

@@ -30,6 +30,7 @@ from interpulse.model.policies.policy_records import (
 )
 from interpulse.storage.api import MetadataStore
 from interpulse.storage.cursors import CursorStore
+from interpulse.wire.cursor_promise import CURSOR_PROPERTY
 
 _SUB_TYPE_LABELS = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
@@ -138,6 +139,11 @@ class SubscribeRequest:
     client_version: str = ""
     auto_consume: bool = False
     """True for the schema AUTO_CONSUME: the consumer reads messages by the topic's schemas."""
+
+    @property
+    def copied_cursor(self) -> str | None:
+        """The replication cursor that a task copies from with this consumer; see `wire/cursor_promise.py`."""
+        return self.metadata.get(CURSOR_PROPERTY)
 
 
 @dataclass(frozen=True, slots=True)

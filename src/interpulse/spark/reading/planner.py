@@ -665,8 +665,8 @@ class StreamPlanner:
         topics: dict[str, dict[str, Any]] = {}
         ahead = self._view.copied()
         for topic, end in self._ends.items():
-            done = max(self._done.get(topic, EARLIEST), ahead.get(topic, EARLIEST))
-            last = max(end.last, ahead.get(topic, EARLIEST))
+            copied = ahead.get(topic, EARLIEST)
+            done, last = max(self._done.get(topic, EARLIEST), copied), max(end.last, copied)
             entries = entries_between(done, last)
             age = self._seen[topic].age_of_first_after(done, now) if entries else 0.0
             topics[topic] = {"last": str(last), "done": str(done), "entries": entries, "ms": int(age * 1000)}

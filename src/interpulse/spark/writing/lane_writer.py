@@ -170,10 +170,9 @@ class LaneWriter:
 
     def written(self) -> dict[str, tuple[Position, int, int, int]]:
         """Return the source position, entries, messages and bytes that were sent so far by topic-partition."""
-        reports = {topic: lane.report for topic, lane in self._lanes.items()}
         return {
-            topic: (unpack_sequence(self._lanes[topic].last), report.entries, report.messages, report.bytes)
-            for topic, report in reports.items()
+            topic: (unpack_sequence(lane.last), lane.report.entries, lane.report.messages, lane.report.bytes)
+            for topic, lane in self._lanes.items()
         }
 
     def reach(self, topic: str, position: Position) -> None:

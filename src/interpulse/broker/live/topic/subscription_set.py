@@ -19,7 +19,6 @@ from interpulse.model.errors import AlreadyExists, NotAllowed, PulsarError, Subs
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.rules.limits import check_consumers_of_topic, check_subscriptions
 from interpulse.storage.cursors import COMPACTION_CURSOR, DEDUPLICATION_CURSOR, CursorRecord
-from interpulse.wire.cursor_promise import CURSOR_PROPERTY
 
 _NAME_LENGTH_MAX = 1_000
 """Limit for names: with a topic's name it must fit into the line of an HTTP request, encoded."""
@@ -127,7 +126,7 @@ class SubscriptionSet:
                 return consumer
 
     def _check_copied_cursor(self, request: SubscribeRequest) -> None:
-        cursor = request.metadata.get(CURSOR_PROPERTY)
+        cursor = request.copied_cursor
         if cursor is not None and self.remote_of(cursor) is not None:
             self.get(cursor)
 
@@ -298,7 +297,7 @@ class SubscriptionSet:
         """Close the readers of tasks that copy from a cursor that was closed: they copy nothing published later."""
         for subscription in list(self.by_name.values()):
             for consumer in list(subscription.consumers):
-                if consumer.request.metadata.get(CURSOR_PROPERTY) == cursor:
+                if consumer.request.copied_cursor == cursor:
                     consumer.close_by_broker()
 
     async def ensure(self, name: str, mark_delete: Position, *, by_policy: bool = False) -> None:

@@ -4,7 +4,8 @@ A reader of the topic names the cursor in a property of its consumer. The broker
 the mark-delete position of that cursor. For :data:`VALID_S` seconds from this request on, the task may send the entries
 behind the position without asking again: a skip that is answered in that time moved the cursor before the request. The
 broker delays the answer to a later skip by :data:`HELD_S` seconds, which is longer, since clocks and turns of event
-loops differ. Brokers of Apache Pulsar ignore the property.
+loops differ. The promise ends with the consumer: policies that close the cursor close it too, and may open another
+cursor at once. Brokers of Apache Pulsar ignore the property.
 """
 
 from __future__ import annotations

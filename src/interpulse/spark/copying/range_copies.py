@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from interpulse.client.consuming.entry_reader import EntryReader, EntryRun
 from interpulse.client.session import Session
@@ -127,7 +127,7 @@ class RangeCopies:
         self._writer.refuse(item.topic, item.after, item.upto, reason)
 
     async def _admit(self, item: TopicRange, reader: EntryReader) -> TopicRange:
-        mark = min(await self._marks.of(item.topic, reader.promised_position), item.upto)
+        mark = min(await self._marks.of(item.topic, reader), item.upto)
         if mark <= item.after:
             return item
         self._writer.pass_over(item.topic, item.after, mark)
@@ -170,7 +170,7 @@ class RangeCopies:
         try:
             await reader.open()
             while arrived := await reader.read_runs():
-                if arrived[0].positions[0] <= await self._marks.of(topic, reader.promised_position):
+                if arrived[0].positions[0] <= await self._marks.of(topic, reader):
                     return
                 yield arrived
         except PulsarError as problem:
@@ -219,6 +219,14 @@ class CursorMoved(NotAllowed):
     """A cursor that was moved past entries that wait to be sent."""
 
 
+class PromisedReader(Protocol):
+    """A reader that names its replication cursor to the broker."""
+
+    resubscribed_count: int
+
+    async def promised_position(self) -> Position: ...
+
+
 class SourceMarks:
     """The marks of all topic-partitions of one task."""
 
@@ -233,18 +241,26 @@ class SourceMarks:
         self._marks = dict(positions)
         self._ask = ask
         self._valid_until: dict[str, float] = {}
+        self._promised_to: dict[str, tuple[PromisedReader, int]] = {}
         self._now = clock
 
-    async def of(self, topic: str, ask: Callable[[], Awaitable[Position]] | None = None) -> Position:
+    async def of(self, topic: str, reader: PromisedReader | None = None) -> Position:
         """Return the position up to which nothing may be sent. All behind it may be, before the next turn of the loop.
 
-        ``ask`` is the request of an open reader. Raises the source's refusals.
+        A ``reader`` that is open asks for the position. Since policies may have closed the cursor and opened another
+        one when it had to subscribe again, it asks again then. Raises the source's refusals.
         """
-        if self._ask is not None and self._now() >= self._valid_until.get(topic, 0.0):
+        if self._ask is None:
+            return self._marks.get(topic, EARLIEST)
+        consumer = None if reader is None else (reader, reader.resubscribed_count)
+        is_known = consumer is None or consumer == self._promised_to.get(topic)
+        if not is_known or self._now() >= self._valid_until.get(topic, 0.0):
             asked_at = self._now()
-            position = await (ask() if ask is not None else self._ask(topic))
+            position = await (self._ask(topic) if reader is None else reader.promised_position())
             self._marks[topic] = max(position, self._marks.get(topic, EARLIEST))
             self._valid_until[topic] = asked_at + VALID_S
+            if consumer is not None:
+                self._promised_to[topic] = consumer
         return self._marks.get(topic, EARLIEST)
 
     async def permit(self, topic: str, sequence_id: int) -> None:

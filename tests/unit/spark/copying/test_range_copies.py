@@ -40,6 +40,39 @@ async def test_promise_when_it_is_over_then_the_source_is_asked_again() -> None:
     assert await marks.of("another") == Position(3, 9)
 
 
+class Reader:
+    """An open reader of the topic."""
+
+    def __init__(self, source: Source) -> None:
+        self.resubscribed_count = 0
+        self._source = source
+
+    async def promised_position(self) -> Position:
+        return await self._source.position_of("t")
+
+
+async def test_promise_when_the_reader_subscribes_again_then_ends() -> None:
+    """Policies may have closed the cursor, and opened another one further on."""
+    source = Source()
+    marks, reader = source.marks(), Reader(source)
+    assert [await marks.of("t", reader) for _ in range(2)] == [Position(3, 4)] * 2
+    source.position = Position(3, 7)
+    assert (await marks.of("t", reader), source.asked) == (Position(3, 4), 1)
+    reader.resubscribed_count += 1
+    assert [await marks.of("t", reader) for _ in range(2)] == [Position(3, 7)] * 2
+    assert source.asked == 2
+    await marks.permit("t", pack_sequence(3, 8))
+    assert source.asked == 2
+
+
+async def test_promise_when_another_reader_is_opened_then_is_asked_for_again() -> None:
+    source = Source()
+    marks = source.marks()
+    await marks.of("t", Reader(source))
+    await marks.of("t", Reader(source))
+    assert source.asked == 2
+
+
 async def test_promise_counts_from_the_question_not_from_its_answer() -> None:
     """The broker has counted since it got the question."""
     source = Source(seconds=VALID_S)

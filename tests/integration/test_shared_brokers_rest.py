@@ -252,8 +252,8 @@ async def test_resume_when_another_call_deletes_the_namespace_meanwhile_then_it_
 ) -> None:
     deletion = brokers[0].app.context.deletion
 
-    async def unfinished() -> dict[NamespaceName, bool]:
-        return {NamespaceName("public", "gone"): False}
+    async def unfinished() -> list[NamespaceName]:
+        return [NamespaceName("public", "gone")]
 
     monkeypatch.setattr(deletion._namespaces, "unfinished_deletions", unfinished)
     await deletion.resume()

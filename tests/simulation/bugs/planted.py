@@ -157,6 +157,7 @@ RARE = {
             shared_cluster.finished_deletion_reported,
             shared_cluster.unloading_waits_under_a_lost_lock,
         ),
+        *_numbered("proxied_cluster", shared_cluster.resumed_deletion_without_its_mark),
         *_numbered(
             "lanes",
             lanes.complete_reader_not_asked_again,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from interpulse.broker.ownership.bundle_locks import HeldBundle, HeldBundles
 from interpulse.broker.ownership.lock_settlement import LockSettlement
 from interpulse.broker.ownership.shared_ownership import SharedOwnership
+from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.topics import deletion
+from interpulse.model.names import NamespaceName
 from interpulse.storage.bookkeeper.connection import BookieConnection
 from interpulse.storage.bookkeeper.pending import PendingEntries
 from interpulse.storage.logs.topic_log import TopicLog
@@ -91,3 +93,16 @@ def unloading_waits_under_a_lost_lock() -> None:
 
     TopicLog.disown = lambda self: None  # type: ignore[method-assign]
     TopicLog.abandon = late  # type: ignore[method-assign]
+
+
+def resumed_deletion_without_its_mark() -> None:
+    """135: a deletion that is resumed takes a namespace that was created again for the one that it began with."""
+
+    async def none(self: Namespaces, namespace: NamespaceName) -> Mapping[str, int | None]:
+        return {}
+
+    async def begin_again(self: deletion.Deletion, namespace: NamespaceName) -> None:
+        await self._delete_namespace(namespace, force=False)
+
+    Namespaces.deletion_mark = none  # type: ignore[method-assign]
+    deletion.Deletion._resume_namespace = begin_again  # type: ignore[method-assign]

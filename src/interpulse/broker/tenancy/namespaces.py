@@ -88,14 +88,24 @@ class Namespaces:
         return (await self.decide(namespace, lambda view: decide_policies(view, change))).answer
 
     async def decide(
-        self, namespace: NamespaceName, rule: Callable[[NamespaceView], Decision[A]], *, previewed: bool = False
+        self,
+        namespace: NamespaceName,
+        rule: Callable[[NamespaceView], Decision[A]],
+        *,
+        previewed: bool = False,
+        expect: Mapping[str, int | None] = _NOTHING,
     ) -> Decision[A]:
-        """Decide by a rule on the policies of one namespace. See `Committer.decide`; raises the errors of the rule."""
+        """Decide by a rule on the policies of one namespace. See `Committer.decide`; raises the errors of the rule.
+
+        Raise CommitConflict if one of the keys ``expect`` has another version.
+        """
 
         async def propose(records: Records) -> Decision[A]:
-            return rule(await self._view(records, namespace))
+            view = await self._view(records, namespace)
+            records.versions |= expect
+            return rule(view)
 
-        return await self._committer.decide(propose, previewed=previewed)
+        return await self._committer.decide(propose, previewed=previewed, raised_for=expect)
 
     async def _view(self, records: Records, namespace: NamespaceName) -> NamespaceView:
         stored = await records.get(keys.namespace_policies(namespace))
@@ -212,26 +222,33 @@ class Namespaces:
         """Mark a namespace as being deleted. Return False if it was marked. Raises as `decide_begin_deletion`."""
         return (await self.decide(namespace, lambda view: decide_begin_deletion(view, forced=forced))).answer
 
-    async def give_up_delete(self, namespace: NamespaceName) -> None:
-        """Remove the mark, because the namespace still holds something."""
-        await self.decide(namespace, decide_give_up_deletion)
+    async def deletion_mark(self, namespace: NamespaceName) -> Mapping[str, int | None]:
+        """Return the versions that the commits of a deletion expect. They hold until the mark is removed.
 
-    async def end_delete(self, namespace: NamespaceName) -> None:
-        """Remove an empty namespace."""
+        Raises NamespaceNotFound if the namespace is not being deleted.
+        """
+        policies, versions = await self.versioned_policies(namespace)
+        if policies is None or not policies.deleted:
+            raise NamespaceNotFound("Namespace does not exist")
+        return versions
 
-        async def propose(records: Records) -> Decision[None]:
-            return Decision(None, (DeleteNamespace(namespace),))
+    async def give_up_delete(self, namespace: NamespaceName, mark: Mapping[str, int | None]) -> None:
+        """Remove the mark, because the namespace still holds something. Raise CommitConflict if it is another one."""
+        await self.decide(namespace, decide_give_up_deletion, expect=mark)
 
-        await self._committer.decide(propose)
+    async def end_delete(self, namespace: NamespaceName, mark: Mapping[str, int | None]) -> None:
+        """Remove an empty namespace. Raise CommitConflict if it has another mark."""
+        await self.decide(namespace, lambda view: Decision(None, (DeleteNamespace(view.namespace),)), expect=mark)
 
-    async def unfinished_deletions(self) -> dict[NamespaceName, bool]:
-        """Return the namespaces with an unfinished deletion, each with True if it is forced."""
-        deletions = {}
+    async def unfinished_deletions(self) -> Sequence[NamespaceName]:
+        """Return the namespaces with an unfinished deletion."""
+        deletions = []
         for tenant in await self._store.children(keys.POLICIES):
             for name in await self.list(tenant):
                 namespace = NamespaceName.parse(name)
-                if (await self.get_policies(namespace)).deleted:
-                    deletions[namespace] = await self._store.get(keys.forced_deletion(namespace)) is not None
+                policies = await self.find_policies(namespace)
+                if policies is not None and policies.deleted:
+                    deletions.append(namespace)
         return deletions
 
     def parsed(self, namespace: NamespaceName, stored: Versioned | None) -> NamespacePolicies | None:

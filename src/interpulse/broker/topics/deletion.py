@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -29,6 +29,7 @@ from interpulse.broker.topics.topic_policies import stored_policies, stored_reco
 from interpulse.model.changes import Change as MetadataChange
 from interpulse.model.changes import DeleteNamespace
 from interpulse.model.errors import (
+    Conflict,
     InvalidTopicName,
     MetadataError,
     NamespaceNotFound,
@@ -41,7 +42,7 @@ from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, Namespace
 from interpulse.model.policies.policy_documents import TopicPolicyRecord
 from interpulse.rules.namespaces import check_empty, decide_delete_namespace
 from interpulse.rules.replication import check_topic_left_by_others, effective_replication_clusters, remote_clusters
-from interpulse.storage.api import Change, MetadataStore, scan_pages
+from interpulse.storage.api import Change, CommitConflict, MetadataStore, scan_pages
 from interpulse.storage.cas import retry_on_conflict
 from interpulse.storage.metadata.session_bounded import with_waiting_reads
 
@@ -198,14 +199,14 @@ class Deletion:
 
         The mark of an unforced deletion is removed if the namespace holds topics of its users.
         """
-        for namespace, forced in (await self._namespaces.unfinished_deletions()).items():
+        for namespace in await self._namespaces.unfinished_deletions():
             try:
-                await self._delete_namespace(namespace, force=forced)
+                await self._resume_namespace(namespace)
                 log.info("unfinished deletion finished namespace=%s", namespace)
             except NotEmpty:
                 log.info("unfinished deletion cancelled, it holds topics namespace=%s", namespace)
-            except NotFound:
-                continue  # another call has deleted it meanwhile
+            except (NotFound, Conflict):
+                continue  # another call has deleted or restored it meanwhile
             except PulsarError as error:
                 log.error("unfinished deletion failed namespace=%s error=%s", namespace, error)
         for name in await self._lifecycle.unfinished_deletions():
@@ -253,24 +254,38 @@ class Deletion:
         async with self._emptying.setdefault(namespace, asyncio.Lock()):
             begun = await self._store.get(keys.forced_deletion(namespace)) is not None
             marked = await self._namespaces.begin_delete(namespace, forced=force)
-            await with_waiting_reads(self._delete_marked(namespace, force=force, begun=begun, marked_here=marked))
+            await with_waiting_reads(self._delete_marked(namespace, force=force or begun, marked_here=marked))
 
-    async def _delete_marked(self, namespace: NamespaceName, *, force: bool, begun: bool, marked_here: bool) -> None:
+    async def _resume_namespace(self, namespace: NamespaceName) -> None:
+        async with self._emptying.setdefault(namespace, asyncio.Lock()):
+            forced = await self._store.get(keys.forced_deletion(namespace)) is not None
+            await with_waiting_reads(self._delete_marked(namespace, force=forced, marked_here=False))
+
+    async def _delete_marked(self, namespace: NamespaceName, *, force: bool, marked_here: bool) -> None:
+        """Delete a namespace under its mark. A user may create another one after another broker ended the deletion."""
+        mark: Mapping[str, int | None] | None = None
+        begun = force
         try:
-            check_empty(namespace, holds_topics=not (force or begun) and await self._holds_topics(namespace))
+            mark = await self._namespaces.deletion_mark(namespace)
+            check_empty(namespace, holds_topics=not force and await self._holds_topics(namespace))
             async with self._collect(namespace):
-                async for _ in self._emptied(namespace):
+                async for _ in self._emptied(namespace, mark):
                     begun = True
-                await self._namespaces.end_delete(namespace)
+                await self._namespaces.end_delete(namespace, mark)
         except BaseException as error:
-            if isinstance(error, NamespaceNotFound) and await self._namespaces.find_policies(namespace) is None:
-                if marked_here:
+            if isinstance(error, NamespaceNotFound | CommitConflict):
+                policies, versions = await self._namespaces.versioned_policies(namespace)
+                if policies is None and marked_here:
                     return  # a broker that started meanwhile has finished what began here
-                raise
+                if policies is None:
+                    raise NamespaceNotFound("Namespace does not exist") from error
+                if versions != mark:
+                    raise Conflict(f"Namespace {namespace} was restored or created again meanwhile") from error
             if begun:
                 log.error("deletion unfinished, the next start continues namespace=%s error=%s", namespace, error)
-            else:
-                await self._namespaces.give_up_delete(namespace)
+            elif mark is not None:
+                with suppress(CommitConflict):
+                    await self._namespaces.give_up_delete(namespace, mark)
             raise
 
     async def _holds_topics(self, namespace: NamespaceName) -> bool:
@@ -290,20 +305,23 @@ class Deletion:
         loaded = self._registry.get(name)
         return loaded is not None and loaded.clients.connected
 
-    async def _emptied(self, namespace: NamespaceName) -> AsyncIterator[None]:
-        """Remove everything but the policies, in portions: loaded topics, stored ones, then the rest."""
+    async def _emptied(self, namespace: NamespaceName, mark: Mapping[str, int | None]) -> AsyncIterator[None]:
+        """Remove everything but the policies, in portions: loaded topics, stored ones, then the rest.
+
+        Raise CommitConflict if the namespace has another ``mark``.
+        """
         loaded = self._registry.names_in(namespace)
         for first in range(0, len(loaded), _KEYS_AT_ONCE):
-            await self._registry.delete(*loaded[first : first + _KEYS_AT_ONCE], force=True)
+            await self._registry.delete(*loaded[first : first + _KEYS_AT_ONCE], force=True, expect=mark)
             yield
         async for page in self._pages(f"{keys.namespace_records(namespace)}/"):
             topics = _topics_of(page)
             if topics:
-                await self._registry.delete(*topics, force=True)
+                await self._registry.delete(*topics, force=True, expect=mark)
                 yield
         for prefix in keys.namespace_contents(namespace):
             async for deletable in _from_below(self._pages(prefix)):
-                await self._registry.delete_left_over(deletable)
+                await self._registry.delete_left_over(deletable, expect=mark)
                 yield
 
     async def _pages(self, prefix: str) -> AsyncIterator[Sequence[str]]:

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from interpulse.broker import metadata_paths as keys
 from interpulse.broker.committer import IN_CLUSTER
 from interpulse.broker.tenancy.clusters import Clusters, FailureDomains
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap, check_cluster
@@ -103,7 +104,7 @@ async def test_delete_namespace_marks_it_first(namespaces: Namespaces) -> None:
     await namespaces.create(DEMO, NamespacePolicies())
     await namespaces.begin_delete(DEMO)
     assert namespaces.standing(await namespaces.find_policies(DEMO)) is NamespaceStanding.DELETED
-    await namespaces.end_delete(DEMO)
+    await namespaces.end_delete(DEMO, await namespaces.deletion_mark(DEMO))
     assert namespaces.standing(await namespaces.find_policies(DEMO)) is NamespaceStanding.MISSING
     with pytest.raises(PreconditionFailed):
         await namespaces.begin_delete(SYSTEM_NAMESPACE)
@@ -141,7 +142,7 @@ async def test_tenants(store: MemoryMetadataStore, namespaces: Namespaces) -> No
     await namespaces.create(NamespaceName("demo", "flights"), NamespacePolicies())
     with pytest.raises(NotEmpty):
         await tenants.delete("demo")
-    await namespaces.end_delete(NamespaceName("demo", "flights"))
+    await namespaces.end_delete(NamespaceName("demo", "flights"), {})
     await tenants.delete("demo")
     with pytest.raises(TenantNotFound):
         await tenants.get("demo")
@@ -174,18 +175,23 @@ async def test_guard_is_what_keeps_a_commit_from_outliving_its_namespace(namespa
         await namespaces._store.commit([Put("/a", b"")], expected)
 
 
-async def test_unfinished_deletions_tell_whether_they_were_forced(namespaces: Namespaces) -> None:
+async def test_unfinished_deletions_are_those_that_are_marked(namespaces: Namespaces) -> None:
     await namespaces.create(DEMO, NamespacePolicies())
-    assert await namespaces.unfinished_deletions() == {}
-    await namespaces.begin_delete(DEMO)
-    assert await namespaces.unfinished_deletions() == {DEMO: False}
+    assert await namespaces.unfinished_deletions() == []
+    with pytest.raises(NamespaceNotFound):
+        await namespaces.deletion_mark(DEMO)
     await namespaces.begin_delete(DEMO, forced=True)
-    assert await namespaces.unfinished_deletions() == {DEMO: True}
-    await namespaces.give_up_delete(DEMO)
-    assert await namespaces.unfinished_deletions() == {}
+    assert await namespaces.unfinished_deletions() == [DEMO]
+    earlier = await namespaces.deletion_mark(DEMO)
+    await namespaces.give_up_delete(DEMO, earlier)
+    assert await namespaces.unfinished_deletions() == []
     await namespaces.begin_delete(DEMO)
-    assert await namespaces.unfinished_deletions() == {DEMO: False}
-    await namespaces.end_delete(DEMO)
+    assert await namespaces._store.get(keys.forced_deletion(DEMO)) is None
+    for outdated in (namespaces.give_up_delete, namespaces.end_delete):
+        with pytest.raises(CommitConflict):
+            await outdated(DEMO, earlier)
+    assert await namespaces.unfinished_deletions() == [DEMO]
+    await namespaces.end_delete(DEMO, await namespaces.deletion_mark(DEMO))
     assert await namespaces.find_policies(DEMO) is None
 
 
@@ -231,7 +237,7 @@ async def test_bundles_in_a_cluster_when_changed_then_policies_and_unknown_field
     assert await store.get("/admin/policies/public/default") == before
     with pytest.raises(CommitConflict, match="/lock"):
         await namespaces.change_boundaries(PUBLIC_DEFAULT, lambda old: old, also=[Delete("/lock")], expect={"/lock": 1})
-    await namespaces.end_delete(PUBLIC_DEFAULT)
+    await namespaces.end_delete(PUBLIC_DEFAULT, {})
     assert await store.get(LOCAL) is None
 
 

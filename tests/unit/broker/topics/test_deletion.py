@@ -12,6 +12,7 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.topics import deletion
 from interpulse.model.errors import (
+    Conflict,
     NamespaceNotFound,
     NotEmpty,
     OperationNotAllowed,
@@ -20,7 +21,7 @@ from interpulse.model.errors import (
     TopicNotFound,
     Unprocessable,
 )
-from interpulse.model.names import NON_PERSISTENT, PUBLIC_DEFAULT, NamespaceName, TopicName
+from interpulse.model.names import NON_PERSISTENT, PERSISTENT, PUBLIC_DEFAULT, NamespaceName, TopicName
 from interpulse.model.permissions import Permissions
 from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies, TopicPolicyRecord
 from interpulse.model.schemas import SchemaInfo, SchemaType
@@ -247,6 +248,60 @@ async def test_namespace_when_another_broker_starts_and_deletes_it_then_only_the
     with pytest.raises(NamespaceNotFound) if marked_before else nullcontext():
         await bench.deletion.namespace(TRIAL, force=False)
     assert await bench.namespaces.find_policies(TRIAL) is None
+
+
+@pytest.mark.parametrize("step", ["listed", "emptying", "emptied"])
+async def test_resumed_deletion_when_the_namespace_was_created_again_then_leaves_it(
+    bench: LifecycleBench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, step: str
+) -> None:
+    """The broker that began the deletion has ended it, and a user has created the namespace again with a topic."""
+    another = LifecycleBench(bench.store)
+    await bench.registry.open(FLEETING)
+    await bench.namespaces.begin_delete(TRIAL, forced=True)
+
+    async def create_again() -> None:
+        await another.deletion.namespace(TRIAL, force=True)
+        await another.namespaces.create(TRIAL, NamespacePolicies())
+        await another.lifecycle.create_plain(X)
+
+    def before(place: object, method: str) -> None:
+        original = getattr(place, method)
+
+        async def call(*arguments: object, **options: object) -> object:
+            monkeypatch.undo()
+            await create_again()
+            return await original(*arguments, **options)
+
+        monkeypatch.setattr(place, method, call)
+
+    if step == "listed":
+        before(bench.deletion, "_resume_namespace")
+    elif step == "emptying":
+        before(bench.registry, "delete")
+    else:
+        before(bench.namespaces, "end_delete")
+    await bench.deletion.resume()
+    policies = await bench.namespaces.find_policies(TRIAL)
+    assert policies is not None
+    assert not policies.deleted
+    assert await another.lifecycle.list_topics(TRIAL, PERSISTENT, include_system=False) == [X]
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+async def test_deletion_when_the_namespace_was_created_again_then_says_so(
+    bench: LifecycleBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    another = LifecycleBench(bench.store)
+
+    async def ask_others(namespace: NamespaceName) -> bool:
+        await another.deletion.resume()
+        await another.namespaces.create(TRIAL, NamespacePolicies())
+        return False
+
+    monkeypatch.setattr(bench.deletion, "_holds_topics", ask_others)
+    with pytest.raises(Conflict, match="Namespace public/trial was restored or created again meanwhile"):
+        await bench.deletion.namespace(TRIAL, force=False)
+    assert not (await bench.namespaces.get_policies(TRIAL)).deleted
 
 
 class Paused:

@@ -263,9 +263,9 @@ class TopicRegistry:
         """
         await self._executor.run(names, lambda: self._delete(names, force, check, also, expect))
 
-    async def delete_left_over(self, keys: Sequence[str]) -> None:
-        """Remove records that no topic needs, and their ledgers."""
-        await self._logs.delete(also=[Delete(key) for key in keys])
+    async def delete_left_over(self, keys: Sequence[str], *, expect: Mapping[str, int | None]) -> None:
+        """Remove records that no topic needs, and their ledgers. Raise CommitConflict if ``expect`` does not hold."""
+        await self._logs.delete(also=[Delete(key) for key in keys], expect=expect)
 
     def names_in(self, namespace: NamespaceName) -> list[TopicName]:
         """Return the topics of a namespace that are loaded, being loaded or being closed."""

@@ -115,7 +115,7 @@ async def test_policies_when_they_change_then_the_next_lookup_sees_it(broker: Br
     with pytest.raises(NamespaceNotFound, match="being deleted"):
         await broker.find(X)
     assert failures(await broker.find_many("x", "__change_events")) == {"x": ServerError.TopicNotFound}
-    await broker.namespaces.give_up_delete(namespace)
+    await broker.namespaces.give_up_delete(namespace, await broker.namespaces.deletion_mark(namespace))
     assert await broker.find(X) == HERE
 
 

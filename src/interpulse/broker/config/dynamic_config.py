@@ -22,6 +22,7 @@ from interpulse.model.changes import Decision, SetDynamicConfiguration
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.serving.settings import ConfigError, nearest
 from interpulse.storage.api import MetadataStore
+from interpulse.storage.metadata.session_bounded import SessionLost
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +74,8 @@ class DynamicConfig:
             self._changed = False
             try:
                 self._apply(await self.values())
+            except SessionLost:
+                return  # the watch calls again when the store answers
             except MetadataError as error:
                 logger.error("dynamic settings not read error=%s", error)
 

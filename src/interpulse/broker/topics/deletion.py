@@ -262,7 +262,10 @@ class Deletion:
             await with_waiting_reads(self._delete_marked(namespace, force=forced, marked_here=False))
 
     async def _delete_marked(self, namespace: NamespaceName, *, force: bool, marked_here: bool) -> None:
-        """Delete a namespace under its mark. A user may create another one after another broker ended the deletion."""
+        """Delete a namespace under its mark. A user may create another one after another broker ended the deletion.
+
+        If it holds topics the mark is removed. Other failures leave the mark to the request that made it.
+        """
         mark: Mapping[str, int | None] | None = None
         begun = force
         try:
@@ -283,7 +286,7 @@ class Deletion:
                     raise Conflict(f"Namespace {namespace} was restored or created again meanwhile") from error
             if begun:
                 log.error("deletion unfinished, the next start continues namespace=%s error=%s", namespace, error)
-            elif mark is not None:
+            elif mark is not None and (marked_here or isinstance(error, NotEmpty)):
                 with suppress(CommitConflict):
                     await self._namespaces.give_up_delete(namespace, mark)
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -10,10 +11,12 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig, dynamic_keys, settings_by_key
 from interpulse.broker.config.dynamic_config import DynamicConfig
 from interpulse.broker.config.pulsar_keys import PULSAR_KEYS, READ_AT_START, WITHOUT_EFFECT
-from interpulse.model.errors import PreconditionFailed
+from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.not_offered import NotOffered
 from interpulse.storage.api import Put
+from interpulse.storage.metadata.session_bounded import session_lost
 from tests.support.memory_storage import MemoryMetadataStore
+from tests.support.waiting import eventually
 
 STARTUP = BrokerConfig(default_num_partitions=8)
 
@@ -31,6 +34,32 @@ async def test_set_takes_effect_at_once_and_is_announced(store: MemoryMetadataSt
     assert dynamic.config.allow_auto_topic_creation is False
     assert seen == [dynamic.config]
     assert await dynamic.values() == {"allowAutoTopicCreation": "false"}
+
+
+@pytest.mark.parametrize(("failure", "errors"), [(session_lost(), 0), (MetadataError("the record is torn"), 1)])
+async def test_change_when_the_session_is_lost_then_waits_for_the_next_call_of_the_watch(
+    store: MemoryMetadataStore,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    failure: MetadataError,
+    errors: int,
+) -> None:
+    dynamic = DynamicConfig(store, STARTUP)
+    follow = dynamic.follow()
+
+    async def fail(key: str) -> None:
+        monkeypatch.undo()
+        raise failure
+
+    monkeypatch.setattr(store, "get", fail)
+    change = [Put(keys.CONFIGURATION, b'{"defaultNumPartitions": "3"}')]
+    await store.commit(change)
+    await asyncio.sleep(0)
+    assert dynamic.config == STARTUP
+    assert [record.levelname for record in caplog.records] == ["ERROR"] * errors
+    await store.commit(change)
+    await eventually(lambda: dynamic.config.default_num_partitions == 3)
+    follow()
 
 
 async def test_set_survives_a_restart_and_delete_goes_back_to_the_start(store: MemoryMetadataStore) -> None:

@@ -18,6 +18,8 @@ from interpulse.model.errors import (
     OperationNotAllowed,
     PartitionedTopicNotFound,
     PreconditionFailed,
+    PulsarError,
+    ServiceNotReady,
     TopicNotFound,
     Unprocessable,
 )
@@ -286,6 +288,23 @@ async def test_resumed_deletion_when_the_namespace_was_created_again_then_leaves
     assert not policies.deleted
     assert await another.lifecycle.list_topics(TRIAL, PERSISTENT, include_system=False) == [X]
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+@pytest.mark.parametrize(
+    ("failure", "stays_marked"), [(ServiceNotReady("not now"), True), (NotEmpty("it holds topics"), False)]
+)
+async def test_resumed_deletion_when_it_fails_then_only_topics_end_the_deletion(
+    bench: LifecycleBench, monkeypatch: pytest.MonkeyPatch, failure: PulsarError, stays_marked: bool
+) -> None:
+    """The request that began it may still be at work at another broker."""
+    await bench.namespaces.begin_delete(TRIAL)
+
+    async def fail(namespace: NamespaceName) -> bool:
+        raise failure
+
+    monkeypatch.setattr(bench.deletion, "_holds_topics", fail)
+    await bench.deletion.resume()
+    assert (await bench.namespaces.get_policies(TRIAL)).deleted is stays_marked
 
 
 async def test_deletion_when_the_namespace_was_created_again_then_says_so(

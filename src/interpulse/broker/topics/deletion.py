@@ -254,23 +254,22 @@ class Deletion:
         async with self._emptying.setdefault(namespace, asyncio.Lock()):
             begun = await self._store.get(keys.forced_deletion(namespace)) is not None
             marked = await self._namespaces.begin_delete(namespace, forced=force)
-            await with_waiting_reads(self._delete_marked(namespace, force=force or begun, marked_here=marked))
+            await with_waiting_reads(self._delete_marked(namespace, force=force, begun=begun, marked_here=marked))
 
     async def _resume_namespace(self, namespace: NamespaceName) -> None:
         async with self._emptying.setdefault(namespace, asyncio.Lock()):
-            forced = await self._store.get(keys.forced_deletion(namespace)) is not None
-            await with_waiting_reads(self._delete_marked(namespace, force=forced, marked_here=False))
+            begun = await self._store.get(keys.forced_deletion(namespace)) is not None
+            await with_waiting_reads(self._delete_marked(namespace, force=False, begun=begun, marked_here=False))
 
-    async def _delete_marked(self, namespace: NamespaceName, *, force: bool, marked_here: bool) -> None:
+    async def _delete_marked(self, namespace: NamespaceName, *, force: bool, begun: bool, marked_here: bool) -> None:
         """Delete a namespace under its mark. A user may create another one after another broker ended the deletion.
 
         If it holds topics the mark is removed. Other failures leave the mark to the request that made it.
         """
         mark: Mapping[str, int | None] | None = None
-        begun = force
         try:
             mark = await self._namespaces.deletion_mark(namespace)
-            check_empty(namespace, holds_topics=not force and await self._holds_topics(namespace))
+            check_empty(namespace, holds_topics=not (force or begun) and await self._holds_topics(namespace))
             async with self._collect(namespace):
                 async for _ in self._emptied(namespace, mark):
                     begun = True

@@ -101,8 +101,10 @@ def resumed_deletion_without_its_mark() -> None:
     async def none(self: Namespaces, namespace: NamespaceName) -> Mapping[str, int | None]:
         return {}
 
-    async def begin_again(self: deletion.Deletion, namespace: NamespaceName) -> None:
-        await self._delete_namespace(namespace, force=False)
+    delete = deletion.Deletion._delete_namespace
+
+    async def begin_again(self: deletion.Deletion, namespace: NamespaceName, **options: bool) -> None:
+        await delete(self, namespace, force=options.get("force", False))
 
     Namespaces.deletion_mark = none  # type: ignore[method-assign]
-    deletion.Deletion._resume_namespace = begin_again  # type: ignore[method-assign]
+    deletion.Deletion._delete_namespace = begin_again  # type: ignore[method-assign]

@@ -22,7 +22,7 @@ from interpulse.model.changes import Decision, SetDynamicConfiguration
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.serving.settings import ConfigError, nearest
 from interpulse.storage.api import MetadataStore
-from interpulse.storage.metadata.session_bounded import SessionLost
+from interpulse.storage.metadata.session_bounded import leave_if_session_lost
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +51,9 @@ class DynamicConfig:
                 self._startup.changed({key: value})
             except (ConfigError, KeyError) as problem:
                 logger.warning("ignored a stored dynamic setting key=%s value=%s reason=%s", key, value, problem)
+        await self._apply_stored()
+
+    async def _apply_stored(self) -> None:
         self._apply(await self.values())
 
     def follow(self) -> Callable[[], None]:
@@ -73,9 +76,7 @@ class DynamicConfig:
         while self._changed:
             self._changed = False
             try:
-                self._apply(await self.values())
-            except SessionLost:
-                return  # the watch calls again when the store answers
+                await leave_if_session_lost(self._apply_stored())
             except MetadataError as error:
                 logger.error("dynamic settings not read error=%s", error)
 

@@ -229,7 +229,7 @@ class Namespaces:
         """
         policies, versions = await self.versioned_policies(namespace)
         if policies is None or not policies.deleted:
-            raise NamespaceNotFound("Namespace does not exist")
+            raise NamespaceNotFound(f"Namespace {namespace} is not being deleted")
         return versions
 
     async def give_up_delete(self, namespace: NamespaceName, mark: Mapping[str, int | None]) -> None:

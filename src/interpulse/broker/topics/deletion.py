@@ -201,7 +201,7 @@ class Deletion:
         """
         for namespace in await self._namespaces.unfinished_deletions():
             try:
-                await self._resume_namespace(namespace)
+                await self._delete_namespace(namespace, resumed=True)
                 log.info("unfinished deletion finished namespace=%s", namespace)
             except NotEmpty:
                 log.info("unfinished deletion cancelled, it holds topics namespace=%s", namespace)
@@ -250,42 +250,41 @@ class Deletion:
 
     # --- a namespace
 
-    async def _delete_namespace(self, namespace: NamespaceName, *, force: bool) -> None:
+    async def _delete_namespace(self, namespace: NamespaceName, *, force: bool = False, resumed: bool = False) -> None:
+        """Delete a namespace. A deletion that is resumed needs the mark of an earlier request, and sets none."""
         async with self._emptying.setdefault(namespace, asyncio.Lock()):
-            begun = await self._store.get(keys.forced_deletion(namespace)) is not None
-            marked = await self._namespaces.begin_delete(namespace, forced=force)
-            await with_waiting_reads(self._delete_marked(namespace, force=force, begun=begun, marked_here=marked))
+            was_forced = await self._store.get(keys.forced_deletion(namespace)) is not None
+            owns_mark = not resumed and await self._namespaces.begin_delete(namespace, forced=force)
+            deletion = self._delete_marked(namespace, force=force, was_forced=was_forced, owns_mark=owns_mark)
+            await with_waiting_reads(deletion)
 
-    async def _resume_namespace(self, namespace: NamespaceName) -> None:
-        async with self._emptying.setdefault(namespace, asyncio.Lock()):
-            begun = await self._store.get(keys.forced_deletion(namespace)) is not None
-            await with_waiting_reads(self._delete_marked(namespace, force=False, begun=begun, marked_here=False))
+    async def _delete_marked(self, namespace: NamespaceName, *, force: bool, was_forced: bool, owns_mark: bool) -> None:
+        """Delete a namespace as long as it has its mark: another broker may delete it, and a user create it again.
 
-    async def _delete_marked(self, namespace: NamespaceName, *, force: bool, begun: bool, marked_here: bool) -> None:
-        """Delete a namespace under its mark. A user may create another one after another broker ended the deletion.
-
-        If it holds topics the mark is removed. Other failures leave the mark to the request that made it.
+        ``was_forced``: an earlier request forced the deletion, and may have deleted a part. If the namespace holds
+        topics the mark is removed. Other failures leave the mark to the request that owns it.
         """
         mark: Mapping[str, int | None] | None = None
+        is_partly_deleted = was_forced
         try:
             mark = await self._namespaces.deletion_mark(namespace)
-            check_empty(namespace, holds_topics=not (force or begun) and await self._holds_topics(namespace))
+            check_empty(namespace, holds_topics=not (force or was_forced) and await self._holds_topics(namespace))
             async with self._collect(namespace):
                 async for _ in self._emptied(namespace, mark):
-                    begun = True
+                    is_partly_deleted = True
                 await self._namespaces.end_delete(namespace, mark)
         except BaseException as error:
             if isinstance(error, NamespaceNotFound | CommitConflict):
                 policies, versions = await self._namespaces.versioned_policies(namespace)
-                if policies is None and marked_here:
-                    return  # a broker that started meanwhile has finished what began here
+                if policies is None and owns_mark:
+                    return  # a broker that started meanwhile has finished the deletion
                 if policies is None:
                     raise NamespaceNotFound("Namespace does not exist") from error
                 if versions != mark:
                     raise Conflict(f"Namespace {namespace} was restored or created again meanwhile") from error
-            if begun:
+            if is_partly_deleted:
                 log.error("deletion unfinished, the next start continues namespace=%s error=%s", namespace, error)
-            elif mark is not None and (marked_here or isinstance(error, NotEmpty)):
+            elif mark is not None and (owns_mark or isinstance(error, NotEmpty)):
                 with suppress(CommitConflict):
                     await self._namespaces.give_up_delete(namespace, mark)
             raise

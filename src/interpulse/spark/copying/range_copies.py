@@ -247,14 +247,13 @@ class SourceMarks:
     async def of(self, topic: str, reader: PromisedReader | None = None) -> Position:
         """Return the position up to which nothing may be sent. All behind it may be, before the next turn of the loop.
 
-        A ``reader`` that is open asks for the position. Since policies may have closed the cursor and opened another
-        one when it had to subscribe again, it asks again then. Raises the source's refusals.
+        An open ``reader`` asks for the position. After it has subscribed again it asks again: policies may have closed
+        the cursor and opened another one. Raises the source's refusals.
         """
-        if self._ask is None:
-            return self._marks.get(topic, EARLIEST)
         consumer = None if reader is None else (reader, reader.resubscribed_count)
-        is_known = consumer is None or consumer == self._promised_to.get(topic)
-        if not is_known or self._now() >= self._valid_until.get(topic, 0.0):
+        is_same = consumer is None or consumer == self._promised_to.get(topic)
+        is_promised = is_same and self._now() < self._valid_until.get(topic, 0.0)
+        if self._ask is not None and not is_promised:
             asked_at = self._now()
             position = await (self._ask(topic) if reader is None else reader.promised_position())
             self._marks[topic] = max(position, self._marks.get(topic, EARLIEST))

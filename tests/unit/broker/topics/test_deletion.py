@@ -277,7 +277,7 @@ async def test_resumed_deletion_when_the_namespace_was_created_again_then_leaves
         monkeypatch.setattr(place, method, call)
 
     if step == "listed":
-        before(bench.deletion, "_resume_namespace")
+        before(bench.deletion, "_delete_namespace")
     elif step == "emptying":
         before(bench.registry, "delete")
     else:

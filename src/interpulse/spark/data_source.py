@@ -6,7 +6,8 @@ Python data source of that session. So nothing heavy is imported at the top: no 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import threading
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -21,6 +22,8 @@ from interpulse.spark.processes.workers import configure_worker, settle_memory, 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
+
+_REGISTERING: Final = threading.Lock()
 
 configure_worker()  # a worker imports this module before it uses the source
 
@@ -80,7 +83,11 @@ class InterpulseDataSource(PulsarDataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Register ``pulsar`` and ``interpulse``, for a Spark that does not discover the package by itself."""
+    """Register ``pulsar`` and ``interpulse``, for a Spark that does not discover the package by itself.
+
+    Threads may call this at the same time: Spark itself refuses a name that another thread registers just then.
+    """
     registry: Any = spark.dataSource
-    registry.register(PulsarDataSource)
-    registry.register(InterpulseDataSource)
+    with _REGISTERING:
+        registry.register(PulsarDataSource)
+        registry.register(InterpulseDataSource)

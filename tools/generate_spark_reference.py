@@ -170,7 +170,7 @@ tasks = 2                     # tasks per micro-batch
 poll_ms = 50                  # how often the source is asked for new entries
 discovery_ms = 1000           # how often policies and topics are looked at
 trigger_ms = 0                # pause between micro-batches
-run_ahead_ms = 5000           # how long tasks go on copying what arrives; 0: they end with what their batch was planned for
+run_ahead_ms = 30000          # how long tasks go on copying what arrives; 0: they end with what their batch was planned for. Left away: 5000 on a cluster
 
 [metrics]
 port = 0                      # where Prometheus finds the figures of the job; 0: nowhere
@@ -200,9 +200,10 @@ conf = { "spark.local.dir" = "/var/tmp" }
 messages wait for no plan. The batch ends earlier if the job is stopped, if topics, policies or rates change, if a held topic is due, if a message comes to a topic
 that the tasks do not follow, or after 200,000 entries. Up to 16 topic-partitions of a target are all followed, of more those with recent messages, if these are at most
 256; with more, and for topics with a rate, batches are planned as with `run_ahead_ms = 0`. Between two batches messages wait, usually for a few tenths of a second.
+The cursor on the source, and with it `replicationBacklog`, follows every second what has a receipt of the target.
 Each task occupies a slot of Spark all the time: if Spark has fewer slots than the tasks of all targets, the job says so in its log and does not run ahead. On a
-cluster of several machines only `run_ahead_ms` and the number of entries end a batch early, so choose a shorter time there, such as 1000. A crash costs no message and duplicates
-none: the next attempt reads the end of the target. Before you go back to a release without `run_ahead_ms`, stop the job cleanly.
+cluster of several machines only `run_ahead_ms` and the number of entries end a batch, and the cursor follows with the next one. The default is 5000 there; choose less if a
+changed policy is to apply sooner. A crash costs no message and duplicates none: the next attempt reads the end of the target. Before you go back to a release without `run_ahead_ms`, stop the job cleanly.
 
 A topic whose partition count or type differs on the two sides, or whose namespace is missing on the target, is *held*: its entries stay on the source,
 other topics continue, and the status has the reason and the remedy. The job also holds a topic-partition that the target refuses

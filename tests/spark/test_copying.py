@@ -359,17 +359,22 @@ def test_copy_when_entries_are_skipped_while_the_target_is_away_then_none_is_sen
 class CopyAhead(Copy):
     """A query of the replication job's kind, whose tasks run ahead; `run` runs it in another thread."""
 
-    def __init__(self, broker, west, state_path, topic):
+    def __init__(self, broker, west, state_path, topic, **source):
         state_path.mkdir()
         names = [f"{topic}-partition-{index}" for index in range(4)]
         (state_path / "topics.json").write_text(json.dumps({"topics": names, "held": [], "rates": {}}))
-        super().__init__(broker, west, state_path, topicsFile=str(state_path / "topics.json"), maxPartitions="1")
+        given = {"topicsFile": str(state_path / "topics.json"), "maxPartitions": "1", **source}
+        super().__init__(broker, west, state_path, **given)
         self.options["runAheadMs"] = "600000"
         self.kill_at = ""
 
     def begin(self):
         """Run the batch that only records where the query begins."""
-        StreamDriver(self.options, self.log, self.commit, kind=CopyDataSource).run_batch()
+        driver = StreamDriver(self.options, self.log, self.commit, kind=CopyDataSource)
+        try:
+            driver.run_batch()
+        finally:
+            driver.reader.stop()
 
     @contextmanager
     def run(self):
@@ -431,3 +436,36 @@ def test_run_ahead_when_killed_at_any_step_then_west_holds_everything_exactly_on
     copied = read_all(there, topic)
     assert sorted(copied) == list(range(220))
     assert in_order_per_key(copied)
+
+
+def test_copy_when_killed_after_the_cursor_followed_then_what_the_source_has_trimmed_is_not_read_again(
+    broker, west, client, there, topic, tmp_path, monkeypatch, cursor
+):
+    """A batch may last for half a minute. The source does not wait so long to delete what is copied."""
+    source = {key: value for key, value in cursor.items() if key != "topic"}
+    copy = CopyAhead(broker, west, tmp_path / "state", topic, **source)
+    copy.begin()
+    publish(client, topic, range(50), batching_enabled=False)
+    with monkeypatch.context() as patched, ThreadPoolExecutor(1) as thread:
+        patched.setattr(LaneWriter, "finish", killed)
+        draining = thread.submit(copy.drain, "copying")
+        publish(client, topic, range(50, 100), batching_enabled=False)
+        wait_until(lambda: all(is_followed(broker, f"{topic}-partition-{index}") for index in range(4)))
+        copy.files.end_run_ahead(time.time_ns())
+        with pytest.raises(Killed):
+            draining.result()
+    assert len(read_all(there, topic)) == 100
+    broker.admin.topics.truncate(topic)
+    publish(client, topic, range(100, 120), batching_enabled=False)
+    copy.options["runAheadMs"] = "0"
+    wait_until(lambda: copy.drain() or len(read_all(there, topic)) == 120)
+    assert sorted(read_all(there, topic)) == list(range(120))
+    assert (copy.total("entries"), copy.total("replays"), copy.files.held()) == (20, 0, {})
+    assert not any(summary["skipped"] for summary in copy.summaries if summary)
+
+
+def is_followed(broker, partition):
+    """Return True if the cursor has reached the end of a topic-partition that has entries."""
+    stats = broker.admin.topics.internal_stats(partition)
+    position = stats["cursors"][CURSOR]["markDeletePosition"]
+    return stats["numberOfEntries"] > 0 and position == stats["lastConfirmedEntry"]

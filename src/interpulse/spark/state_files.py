@@ -25,6 +25,7 @@ HELD_FILE: Final = "held.json"
 LAST_COMMIT_FILE: Final = "last_commit.json"
 TOPICS_FILE: Final = "topics.json"
 _RUN_AHEAD_END_FILE: Final = "run_ahead_end"
+_RECALLED_FILE: Final = "recalled.json"
 _KEPT = 100
 _SUMMARIES_KEPT: Final = 20
 _TOPICS_KEPT: Final = 100
@@ -100,9 +101,12 @@ class LaneFiles:
         return {path: self._disk.version(path) for path in paths}
 
     def write_live(self, batch: int, task: int, copied: Mapping[str, tuple[Position, int, int, int]]) -> None:
-        """Write what a task of the batch in progress has copied: position, entries, messages and bytes by topic."""
+        """Write what a task of the batch in progress has copied: position, entries, messages and bytes by topic.
+
+        Positions may be acknowledged on the source once they are here.
+        """
         topics = {topic: (str(position), *counts) for topic, (position, *counts) in copied.items()}
-        self._replace(self._live / f"{task}.json", json.dumps({"batch": batch, "topics": topics}), durable=False)
+        self._replace(self._live / f"{task}.json", json.dumps({"batch": batch, "topics": topics}))
 
     def live(self) -> list[tuple[int, dict[str, tuple[str, int, int, int]]]]:
         """Return the batch and the topics of what tasks have written so far in a batch that is not committed."""
@@ -110,6 +114,32 @@ class LaneFiles:
         bodies = [json.loads(text) for text in texts if text]
         committed = self.newest_batch()
         return [(body["batch"], body["topics"]) for body in bodies if body["batch"] > committed]
+
+    def live_positions(self) -> dict[str, Position]:
+        """Return the source positions up to which all attempts of the batch in progress have copied."""
+        return self._live_positions()[1]
+
+    def recall(self) -> dict[str, Position]:
+        """Return `live_positions` for another attempt of the batch, whose tasks replace the files of the last one."""
+        batch, positions = self._live_positions()
+        if positions:
+            topics = {topic: str(position) for topic, position in positions.items()}
+            self._replace(self._root / _RECALLED_FILE, json.dumps({"batch": batch, "topics": topics}))
+        return positions
+
+    def _live_positions(self) -> tuple[int, dict[str, Position]]:
+        """Return the batch in progress, NO_BATCH if nothing of it is copied, and the positions."""
+        reported = [(batch, {topic: text for topic, (text, *_) in topics.items()}) for batch, topics in self.live()]
+        kept = self._disk.read(self._root / _RECALLED_FILE)
+        if kept is not None:
+            body = json.loads(kept)
+            if body["batch"] > self.newest_batch():
+                reported.append((body["batch"], body["topics"]))
+        positions: dict[str, Position] = {}
+        for _, topics in reported:
+            for topic, text in topics.items():
+                positions[topic] = max(Position.parse(text), positions.get(topic, EARLIEST))
+        return max((batch for batch, _ in reported), default=NO_BATCH), positions
 
     def anchors(self) -> dict[str, LaneState]:
         """Return the states of lanes before their first batch, as recorded by the replication job."""
@@ -152,6 +182,7 @@ class LaneFiles:
             self._disk.unlink(self._lanes / f"{batch}.json")
         for name in self._disk.names(self._live):
             self._disk.unlink(self._live / name)
+        self._disk.unlink(self._root / _RECALLED_FILE)
         self._disk.unlink(self._root / "anchors.json")
         self._disk.unlink(self._root / HELD_FILE)
 

@@ -27,8 +27,7 @@ from interpulse.spark.lanes import StreamTask, lane_name
 from interpulse.spark.offsets import StreamOffset
 from interpulse.spark.options.option import Purpose
 from interpulse.spark.processes.process_client import close_sessions
-from interpulse.spark.reading.read_options import parse_read_options
-from interpulse.spark.reading.source_view import BrokerSourceView
+from interpulse.spark.reading.read_options import ReadOptions, parse_read_options
 from interpulse.spark.state_disk import StateDisk, write_atomically
 from interpulse.spark.state_files import LaneFiles
 from interpulse.spark.writing.broker_target import lane_start
@@ -37,7 +36,7 @@ from interpulse.spark.writing.write_options import parse_write_options
 from tests.simulation.lanes.disk import NodeDisk
 from tests.simulation.lanes.executors import Executors
 from tests.simulation.lanes.judge import Acknowledged
-from tests.simulation.lanes.view import RememberedView
+from tests.simulation.lanes.view import ObservedView, RememberedView
 from tests.simulation.nodes import Node, SimulatedWorker
 from tests.simulation.workload import CLIENT_OPTIONS
 
@@ -157,11 +156,14 @@ class CopyQuery:
         """Keep the query running, as the job does: the program of the driver."""
         self._node = node
         while not isinstance(self._failure, _PERMANENT):
+            source = parse_read_options(self._source, Purpose.STREAM_READ)
+            view = ObservedView(source, NodeDisk(node), self._note_acknowledged)
             try:
-                await self._query(node)
+                await self._query(node, source, view)
             except Exception as failure:  # noqa: BLE001 - the job starts a query again whatever ended it
                 self._failure = failure
                 node.world.note("query failed", self.direction.name, type(failure).__name__)
+                await view.close_in_loop()
                 await close_sessions()
                 await asyncio.sleep(_PAUSE_SECONDS)
         await asyncio.get_running_loop().create_future()
@@ -174,15 +176,14 @@ class CopyQuery:
         self.checkpoint.commits.add(batch)
         self._failure = None
 
-    async def _query(self, node: Node) -> None:
+    async def _query(self, node: Node, source: ReadOptions, broker_view: ObservedView) -> None:
         disk = NodeDisk(node)
         files = LaneFiles(str(self._state), disk)
         if not self.checkpoint.offsets:
             files.forget()
         self._listed = None
         await self._list(files, disk)
-        source = parse_read_options(self._source, Purpose.STREAM_READ)
-        view = RememberedView(BrokerSourceView(source, disk), self._note_acknowledged)
+        view = RememberedView(broker_view)
         target = parse_write_options(self._target, Purpose.STREAM_WRITE)
         batches = _Batches(
             node=node,
@@ -312,6 +313,10 @@ class _Batches:
 async def _copied(source: Any, target: Any, partition: CopyPartition, task: StreamTask, disk: StateDisk) -> bytes:
     """Copy the ranges of a partition, and return the pickled rows: the work of an executor beside its driver."""
     lanes = partition.lanes.below(task.batch)
-    ranges, passed, ahead = partition.ranges, partition.passed, partition.ahead
-    reports = await copy_in_loop(source, target, ranges, lanes, task, passed, ahead, disk)
+    reports = await copy_in_loop(
+        *(source, target, partition.ranges, lanes, task, partition.passed),
+        ahead=partition.ahead,
+        recalled=partition.recalled,
+        disk=disk,
+    )
     return pickle.dumps([pickle.dumps(report) for report in reports])

@@ -10,8 +10,10 @@ from typing import Any, TypeVar
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import Position
 from interpulse.spark.reading.planner import Beginning, Following, HeldBack, Ledger, TopicEnd, WrittenBatch
+from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.reading.source_view import BrokerSourceView
 from interpulse.spark.reading.throttle import Rate
+from interpulse.spark.state_disk import StateDisk
 
 Result = TypeVar("Result")
 
@@ -25,13 +27,26 @@ class Unanswered(Exception):
         self.ask = ask
 
 
+class ObservedView(BrokerSourceView):
+    """The source cluster, whose acknowledgements are observed."""
+
+    def __init__(
+        self, options: ReadOptions, disk: StateDisk, on_acknowledge: Callable[[Mapping[str, Position]], None]
+    ) -> None:
+        """``on_acknowledge`` is called with the positions of each acknowledgement before it is sent."""
+        super().__init__(options, disk)
+        self._on_acknowledge = on_acknowledge
+
+    async def acknowledge_in_loop(self, positions: Mapping[str, Position]) -> None:
+        self._on_acknowledge(positions)
+        await super().acknowledge_in_loop(positions)
+
+
 class RememberedView:
     """`SourceView` of the broker's answers. A call without one raises `Unanswered`; `answered` asks and calls again."""
 
-    def __init__(self, view: BrokerSourceView, on_acknowledge: Callable[[Mapping[str, Position]], None]) -> None:
-        """``on_acknowledge`` is called with the positions of each acknowledgement before it is sent."""
+    def __init__(self, view: BrokerSourceView) -> None:
         self._view = view
-        self._on_acknowledge = on_acknowledge
         self._answers: dict[Hashable, Any] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -106,10 +121,9 @@ class RememberedView:
         return self._view.written()
 
     def acknowledge(self, positions: Mapping[str, Position]) -> None:
-        self._on_acknowledge(positions)
         task = asyncio.ensure_future(self._view.acknowledge_in_loop(positions))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def close(self) -> None:
-        """Do nothing: the sessions of the node are closed."""
+        """Do nothing: the query closes the view."""

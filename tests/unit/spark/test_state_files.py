@@ -68,6 +68,33 @@ def test_forgetting_leaves_no_state(tmp_path):
     assert files.newest() == (-1, {})
 
 
+def copied(**positions):
+    return {topic: (position, 1, 1, 10) for topic, position in positions.items()}
+
+
+def test_positions_of_the_batch_in_progress_are_the_furthest_of_all_attempts(tmp_path):
+    files = LaneFiles(str(tmp_path))
+    assert (files.live_positions(), files.recall()) == ({}, {})
+    files.commit(3, {"a": state(1)})
+    files.write_live(4, 0, copied(a=Position(1, 4)))
+    files.write_live(4, 1, copied(a=Position(1, 2), b=Position(2, 7)))
+    assert files.live_positions() == {"a": Position(1, 4), "b": Position(2, 7)}
+    assert files.recall() == {"a": Position(1, 4), "b": Position(2, 7)}
+    files.write_live(4, 0, copied(b=Position(2, 8)))  # another attempt, whose tasks have other topics
+    files.write_live(4, 1, {})
+    assert files.recall() == files.recall() == {"a": Position(1, 4), "b": Position(2, 8)}
+    files.commit(4, {"a": state(4)})
+    assert (files.live_positions(), files.recall()) == ({}, {})
+
+
+def test_forgetting_drops_the_positions_of_the_batch_in_progress(tmp_path):
+    files = LaneFiles(str(tmp_path))
+    files.write_live(4, 0, copied(a=Position(1, 4)))
+    files.recall()
+    files.forget()
+    assert files.live_positions() == {}
+
+
 def test_held_ranges_are_kept_until_they_are_written(tmp_path):
     files = LaneFiles(str(tmp_path))
     files.hold({"a": (Position(1, 4), "terminated"), "b": (Position(2, -1), "quota")}, released=[], now_ms=1000)

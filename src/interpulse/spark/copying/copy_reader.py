@@ -14,7 +14,7 @@ from pyspark.sql.datasource import InputPartition
 
 from interpulse.client.outages import ResolvedOutage
 from interpulse.clock import now_ms
-from interpulse.model.ids import Position
+from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.copying.run_ahead import RunAhead, plan_run_ahead
 from interpulse.spark.lanes import LaneReport
 from interpulse.spark.offsets import StreamOffset, TopicRange
@@ -38,16 +38,20 @@ class CopyPartition(RangesPartition):
         self,
         ranges: Sequence[TopicRange],
         lanes: LaneStates,
+        *,
         passed: Mapping[str, Position],
-        ahead: RunAhead | None = None,
+        recalled: Mapping[str, Position],
+        ahead: RunAhead | None,
     ) -> None:
         """Set the work; ranges are empty where entries are only expected.
 
-        ``passed`` has the positions of the source cursor for ranges that it was moved into or past.
+        ``passed`` has the positions of the source cursor for ranges that it was moved into or past, and ``recalled``
+        the beginnings of ranges that an earlier attempt of the batch has copied up to.
         """
         super().__init__(ranges)
         self.lanes = lanes
         self.passed = passed
+        self.recalled = recalled
         self.ahead = ahead
 
 
@@ -76,13 +80,24 @@ class CopyReader(PlannedStream):
     @strip_traceback
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[CopyPartition]:
         lanes, now = read_lane_states(self._files), time.monotonic()
-        ahead = self._plan_run_ahead(StreamOffset.from_json(end).positions)
+        positions = StreamOffset.from_json(end).positions
+        ahead = self._plan_run_ahead(positions)
+        recalled = {topic: upto for topic, upto in self._files.recall().items() if topic in positions}
         copies = []
-        for ranges in self._tasks(start, end, followed=ahead.topics if ahead else ()):
+        for planned in self._tasks(start, end, followed={*recalled, *(ahead.topics if ahead else ())}):
+            ranges = [_behind(item, recalled.get(item.topic, EARLIEST)) for item in planned]
             begins = {item.topic: item.after for item in ranges}
             # A batch that is planned again may begin before the cursor.
             passed = self.planner.passed(begins, now)
-            copies.append(CopyPartition(ranges, lanes.of(begins.keys()), passed, ahead))
+            copies.append(
+                CopyPartition(
+                    ranges,
+                    lanes.of(begins.keys()),
+                    passed=passed,
+                    recalled={topic: recalled[topic] for topic in begins if topic in recalled},
+                    ahead=ahead,
+                )
+            )
         return copies
 
     def _plan_run_ahead(self, topics: Mapping[str, Position]) -> RunAhead | None:
@@ -114,9 +129,19 @@ class CopyReader(PlannedStream):
             lanes = partition.lanes.below(task.batch)
             with relaxed_collector():
                 reports = copy_ranges(
-                    self._options, self._target, partition.ranges, lanes, task, partition.passed, partition.ahead
+                    *(self._options, self._target, partition.ranges, lanes, task, partition.passed),
+                    ahead=partition.ahead,
+                    recalled=partition.recalled,
                 )
             yield report_batch(with_healed(reports))
+
+
+def _behind(item: TopicRange, position: Position) -> TopicRange:
+    """Return the part of a range behind a position, which is empty at the position if there is none."""
+    if position <= item.after:
+        return item
+    first = item.first if item.first is not None and item.first > position else None
+    return item._replace(after=position, upto=max(item.upto, position), first=first)
 
 
 def report_batch(reports: Sequence[LaneReport | ResolvedOutage]) -> pa.RecordBatch:

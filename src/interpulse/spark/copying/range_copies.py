@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from functools import partial
 from typing import Final, Protocol
 
 from interpulse.client.consuming.entry_reader import EntryReader, EntryRun
@@ -43,32 +42,47 @@ async def copy_in_loop(
     lanes: Mapping[str, LaneState],
     task: StreamTask,
     passed: Mapping[str, Position],
+    *,
     ahead: RunAhead | None = None,
+    recalled: Mapping[str, Position] = {},
     disk: StateDisk = LOCAL_DISK,
 ) -> list[LaneReport]:
     """Copy the ranges; return a report of each topic-partition once all receipts are there. Raises the first failure.
 
-    ``passed`` has the positions of the source cursor beyond the beginnings of ranges, as the driver received them.
-    With ``ahead``, whose files are on ``disk``, copy what arrives behind the ranges too. Everything happens in the
-    running event loop; `copy_ranges` does the same in the portal's and blocks.
+    ``passed`` has the positions of the source cursor beyond the beginnings of ranges, as the driver received them, and
+    ``recalled`` those beginnings that an earlier attempt of the batch has copied up to. With ``ahead``, whose files are
+    on ``disk``, copy what arrives behind the ranges too. Everything happens in the running event loop; `copy_ranges`
+    does the same in the portal's and blocks.
     """
     marks = await _source_marks(source, passed)
     writer = await open_lanes(target, lanes, task, permit=marks.permit)
+    for topic, upto in recalled.items():
+        writer.recall(topic, upto)
     try:
         copies = RangeCopies(await reading_session(source), source, writer, marks)
         if ahead is None:
             await copies.copy(ranges)
         else:
             assert target.state_path is not None
-            report = partial(_report_live, LaneFiles(target.state_path, disk), task, writer)
+            report = _live_report(LaneFiles(target.state_path, disk), task, writer)
             await copies.run_ahead(ranges, RunAheadEnd(ahead, disk), report)
         return await writer.finish()
     finally:
         await writer.close()
 
 
-def _report_live(files: LaneFiles, task: StreamTask, writer: LaneWriter) -> None:
-    files.write_live(task.batch, task.partition, writer.written())
+def _live_report(files: LaneFiles, task: StreamTask, writer: LaneWriter) -> Callable[[], None]:
+    """Return a function that writes what the task has copied, if that has changed since the last call."""
+    written: Mapping[str, tuple[Position, int, int, int]] = {}
+
+    def report() -> None:
+        nonlocal written
+        copied = writer.copied()
+        if copied != written:
+            files.write_live(task.batch, task.partition, copied)
+            written = copied
+
+    return report
 
 
 copy_ranges = in_portal(copy_in_loop)
@@ -87,11 +101,17 @@ class RangeCopies:
     async def copy(
         self, ranges: Sequence[TopicRange], follow: Callable[[TopicRange], Awaitable[None]] | None = None
     ) -> None:
-        """Copy ranges, and what an earlier attempt has copied behind them. ``follow`` may copy more of each."""
+        """Copy ranges, and what an earlier attempt has copied behind them. ``follow`` may copy more of each.
+
+        Ranges that are empty are left out.
+        """
         expect = self._writer.expect
+        unread = [item for item in ranges if item.after < item.upto]
+        if not unread:
+            return
         await read_ranges(
             self._options,
-            ranges,
+            unread,
             self._take,
             self._refuse,
             begin=lambda item: expect(item.topic),
@@ -108,13 +128,12 @@ class RangeCopies:
                 reached = await self._follow(item, end)
             await self._account(item, reached)
 
-        unread = [item for item in ranges if item.after < item.upto]
+        empty = [item for item in ranges if item.after >= item.upto]
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(end.watch(report))
-                copying = [group.create_task(follow(item)) for item in ranges if item.after >= item.upto]
-                if unread:
-                    copying.append(group.create_task(self.copy(unread, follow)))
+                copying = [group.create_task(follow(item)) for item in empty]
+                copying.append(group.create_task(self.copy(ranges, follow)))
                 await asyncio.wait(copying)
                 end.end()
         except BaseExceptionGroup as failures:

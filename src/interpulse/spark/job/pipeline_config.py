@@ -130,8 +130,11 @@ class Limits:
     poll_ms: int = 50
     discovery_ms: int = 1_000
     trigger_ms: int = 0
-    run_ahead_ms: int = 5_000
-    """Time for which a task goes on copying what arrives; with 0 it ends with its ranges."""
+    run_ahead_ms: int | None = None
+    """Time for which a task goes on copying what arrives; with 0 it ends with its ranges.
+
+    None: 30 s where Spark runs on one machine, 5 s on a cluster.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -325,7 +328,7 @@ def _value(kind: str, key: str, value: Any) -> Any:
     """Check one value against the annotation of its field."""
     if kind == "Start":
         return parse_start(value)
-    if kind == "int":
+    if kind in ("int", "int | None"):
         return _number(key, value)
     if kind == "bool":
         if not isinstance(value, bool):

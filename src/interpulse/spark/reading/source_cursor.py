@@ -119,7 +119,9 @@ class SourceCursor:
 
     def acknowledge(self, position: Position) -> None:
         """Advance the durable subscription, without waiting."""
-        if self._connection is None or not self._durable or position.entry < 0 or position == self.acknowledged:
+        if self._connection is None or not self._durable or position.entry < 0:
+            return
+        if self.acknowledged is not None and position <= self.acknowledged:
             return
         self._connection.write(commands.ack(self._id, [message_id_to_wire(position)], cumulative=True))
         self.acknowledged = position

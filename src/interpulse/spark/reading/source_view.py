@@ -57,6 +57,7 @@ _PATIENCE_S: Final = 2.0
 _SETTLING_MAX: Final = 16
 """Topic-partitions that are put to rest at the same time, while growing ones are asked beside them."""
 _LOGGED_MAX: Final = 10
+_ACKNOWLEDGE_SECONDS: Final = 1.0
 
 
 class _Listed(NamedTuple):
@@ -125,6 +126,7 @@ class BrokerSourceView:
         self._copied: Mapping[str, Position] = {}
         self._followed: Collection[str] | None = None
         """Topic-partitions that tasks go on copying, until news of another ends that."""
+        self._acknowledging: asyncio.Task[None] | None = None
         if options.topics_file is not None:
             path = Path(options.topics_file)
             self._listed_file = _WatchedFile(path, _listed, disk)
@@ -174,6 +176,8 @@ class BrokerSourceView:
     async def ends_in_loop(self, topics: Iterable[str]) -> Mapping[str, TopicEnd]:
         names = [name for name in topics if name not in self._listed.held]
         session = await self._session()
+        if self._options.topics_file is not None and self._acknowledging is None:
+            self._acknowledging = asyncio.create_task(self._acknowledge_copies())
         selected = set(names)
         for gone in [name for name in self._cursors if name not in selected]:
             await self._forget(gone)
@@ -406,7 +410,15 @@ class BrokerSourceView:
 
     acknowledge = in_portal(acknowledge_in_loop)
 
+    async def _acknowledge_copies(self) -> None:
+        """Let the subscription follow what the batch in progress has copied, since batches may be long."""
+        while True:
+            await asyncio.sleep(_ACKNOWLEDGE_SECONDS)
+            await self.acknowledge_in_loop(self._lane_files.live_positions())
+
     async def close_in_loop(self) -> None:
+        if self._acknowledging is not None:
+            self._acknowledging.cancel()
         cursors, self._cursors = self._cursors, {}
         for started in (self._asking, self._settling):
             for task in started.values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -49,7 +50,7 @@ class LaneSender:
         """Take a sender. ``reopen`` opens another one of the same name."""
         self._sender = sender
         self._reopen = reopen
-        self._receipts: list[asyncio.Future[Receipt]] = []
+        self._receipts: deque[asyncio.Future[Receipt]] = deque()
         self.unproven_after = unproven_after
         """Start of a search for entries of an earlier attempt, until an entry has proven that the topic de-duplicates.
 
@@ -59,6 +60,10 @@ class LaneSender:
         """The position of the last entry with a receipt."""
         self.refused: list[int] = []
         """Sequence ids that the broker answered with the position of a repeat."""
+        self.sent_count = 0
+        """Number of receipts to come for everything that was sent."""
+        self.received_count = 0
+        """Number of receipts that were taken, in the order of sending."""
 
     @property
     def name(self) -> str:
@@ -97,9 +102,11 @@ class LaneSender:
         assert self.unproven_after is None or len(entries) == 1, "entries of an unproven lane are sent one by one"
         highest = sequence_ids[-1] if highest_id is None else highest_id
         says_all = not is_chunk and highest == sequence_ids[-1]  # brokers take such in runs
-        self._receipts += await self._sender.send_run(
+        receipts = await self._sender.send_run(
             sequence_ids, counts, entries, highest_sequence_id=None if says_all else highest, is_chunk=is_chunk
         )
+        self._receipts += receipts
+        self.sent_count += len(receipts)
         if self.unproven_after is not None and not is_chunk:
             await self._prove(highest)
 
@@ -115,11 +122,19 @@ class LaneSender:
     async def drain(self) -> None:
         """Wait for all receipts; raises what stopped the sender."""
         await self._sender.drain()
-        receipts, self._receipts = self._receipts, []
-        for future in receipts:
-            receipt = future.result()
-            self.refused += receipt.duplicates
-            self.last_position = receipt.last_position or self.last_position
+        while self._receipts:
+            self._take(self._receipts[0].result())
+
+    def take_receipts(self) -> None:
+        """Take the receipts that are there, without waiting. :meth:`drain` raises what stopped the sender."""
+        while self._receipts and self._receipts[0].done() and self._receipts[0].exception() is None:
+            self._take(self._receipts[0].result())
+
+    def _take(self, receipt: Receipt) -> None:
+        self._receipts.popleft()
+        self.received_count += 1
+        self.refused += receipt.duplicates
+        self.last_position = receipt.last_position or self.last_position
 
     async def close(self) -> None:
         for future in self._receipts:

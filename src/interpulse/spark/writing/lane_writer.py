@@ -7,6 +7,7 @@ end of the task. Its producer name excludes a second writer meanwhile.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -68,6 +69,10 @@ class LaneWriter:
         """Openings of lanes that were not needed so far, by topic-partition."""
         self._reports: dict[str, LaneReport] = {}
         self._reached: dict[str, Position] = {}
+        self._read: dict[str, deque[tuple[int, Position]]] = defaultdict(deque)
+        """Source positions of what was read of a topic-partition, each with the receipts that have to come for it."""
+        self._confirmed: dict[str, Position] = {}
+        """Source positions up to which the target holds a topic-partition, or is not to hold it."""
         self._versions: dict[str, dict[bytes, bytes]] = {}
         """Schema versions of the source with those of the target, by topic-partition."""
 
@@ -101,6 +106,8 @@ class LaneWriter:
         """Send what was just read of one topic-partition, in order; see :meth:`write`."""
         for run in runs:
             await self._copy(topic, run)
+            lane = self._lanes.get(topic)
+            self._read[topic].append((0 if lane is None else lane.sender.sent_count, run.positions[-1]))
 
     async def _copy(self, topic: str, run: EntryRun) -> None:
         """Send as many together as need no look by themselves, the others one by one in between."""
@@ -168,17 +175,44 @@ class LaneWriter:
         """Count everything up to a position as read, also what the source does not have any more."""
         self._lanes[topic].claim(pack_sequence(*upto))
 
-    def written(self) -> dict[str, tuple[Position, int, int, int]]:
-        """Return the source position, entries, messages and bytes that were sent so far by topic-partition."""
-        return {
-            topic: (unpack_sequence(lane.last), lane.report.entries, lane.report.messages, lane.report.bytes)
-            for topic, lane in self._lanes.items()
-        }
+    def copied(self) -> dict[str, tuple[Position, int, int, int]]:
+        """Return by topic-partition how far it is copied for certain, and the entries, messages and bytes sent so far.
+
+        Everything up to the source position has a receipt, or needs none. It may be acknowledged on the source, if
+        another attempt of the batch calls :meth:`recall` with it.
+        """
+        for topic in self._read:
+            self._confirm(topic)
+        counts = {topic: (report.entries, report.messages, report.bytes) for topic, report in self._reports.items()}
+        return {topic: (position, *counts[topic]) for topic, position in self._confirmed.items()}
+
+    def _confirm(self, topic: str) -> None:
+        """Take the receipts of a topic-partition, unless :meth:`finish` has to compare it with the target first."""
+        if self.is_held(topic):
+            return
+        received, lane = 0, self._lanes.get(topic)
+        if lane is not None:
+            lane.sender.take_receipts()
+            if lane.holes or lane.sender.refused:
+                return
+            received = lane.sender.received_count
+        read = self._read[topic]
+        while read and read[0][0] <= received:
+            self._confirmed[topic] = read.popleft()[1]
+
+    def recall(self, topic: str, upto: Position) -> None:
+        """Begin behind a position that an earlier attempt of the batch has returned from :meth:`copied`.
+
+        The source may not have the entries before it any more.
+        """
+        self._claim(self._report(topic, upto), upto)
+        self._confirmed[topic] = upto
+        self.reach(topic, upto)
 
     def reach(self, topic: str, position: Position) -> None:
         """Record the source position up to which a topic-partition was read ahead of its range."""
         self._report(topic, position)
-        self._reached[topic] = position
+        self._reached[topic] = max(position, self._reached.get(topic, EARLIEST))
 
     def _claim(self, report: LaneReport, upto: Position) -> None:
         claimed = pack_sequence(upto.ledger, upto.entry + 1) - 1  # a cursor may be at the start of a ledger
@@ -239,6 +273,7 @@ class LaneWriter:
 
     def _note_hold(self, report: LaneReport, reason: str) -> None:
         report.held = reason
+        report.after = max(report.after, self._confirmed.get(report.topic, EARLIEST))
         lane = self._lanes.get(report.topic)
         if lane is not None:
             held = lane.held_state()

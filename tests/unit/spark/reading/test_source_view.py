@@ -27,11 +27,15 @@ class Answers:
     def __init__(self, monkeypatch):
         self.by_topic: dict[Any, Any] = {}
         self.rings: list[Any] = []
+        self.acknowledged: asyncio.Queue[tuple[str, Position]] = asyncio.Queue()
         answers = self
 
         class Cursor:
             def __init__(self, session, topic, options, *, earliest):
                 self.topic = str(topic)
+
+            def acknowledge(self, position):
+                answers.acknowledged.put_nowait((self.topic, position))
 
             async def end(self):
                 answer = answers.by_topic[self.topic]
@@ -112,11 +116,26 @@ def test_rates_and_what_was_written_are_read_from_the_files_of_the_job(tmp_path)
 
 
 @pytest.fixture
-def of_job(answers, monkeypatch, tmp_path):
+async def of_job(answers, monkeypatch, tmp_path):
     """The view of a replication job, whose topics may rest from the first answer on."""
     monkeypatch.setattr(PollPace, "note", lambda pace, end, now, stretch_max: True)
+    monkeypatch.setattr(source_view, "_ACKNOWLEDGE_SECONDS", 0.0)
     given = {"service.url": "pulsar://x:1", "topicsFile": str(tmp_path / "topics.json")}
     answers.view = source_view.BrokerSourceView(parse_read_options(given, Purpose.STREAM_READ))
+    yield
+    await answers.view.close_in_loop()
+
+
+@pytest.mark.usefixtures("of_job")
+async def test_subscription_follows_what_the_batch_in_progress_has_copied(answers, tmp_path):
+    files = LaneFiles(str(tmp_path))
+    await answers.ends(a=END, b=END)
+    for entry in (2, 3):
+        copied = {A: Position(3, entry), C: Position(3, entry)}
+        files.write_live(0, 0, {topic: (position, 1, 1, 10) for topic, position in copied.items()})
+        async with asyncio.timeout(30):
+            while await answers.acknowledged.get() != (A, Position(3, entry)):
+                pass
 
 
 @pytest.mark.usefixtures("of_job")

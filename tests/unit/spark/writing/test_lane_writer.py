@@ -44,6 +44,8 @@ class FakeTarget:
         self.sent = []
         self.read_backs = 0
         self.versions = {}
+        self.receipts = 0
+        """How many receipts each sender has received."""
 
     async def open_lane(self, topic, producer_name, *, is_new):
         self.opened.append((topic, producer_name, is_new))
@@ -77,10 +79,15 @@ class FakeSender:
         self.last_position = None
         self.refused = []
         self.failure = None
+        self.sent_count = self.received_count = 0
 
     async def send(self, sequence_ids, counts, entries, *, is_chunk=False, highest_id=None):
         for sequence_id, count, entry in zip(sequence_ids, counts, entries, strict=True):
             self._send(sequence_id, count, entry, is_chunk)
+        self.sent_count += 1
+
+    def take_receipts(self):
+        self.received_count = min(self.sent_count, self.target.receipts)
 
     def _send(self, sequence_id, num_messages, entry, is_chunk):
         target = self.target
@@ -675,3 +682,68 @@ async def test_held_lane_has_reached_nothing():
     (report,) = await writer.finish()
     assert writer.is_held(TOPIC)
     assert report.state.copied_upto == EARLIEST
+
+
+def copied_upto(writer):
+    return {topic: position for topic, (position, *_) in writer.copied().items()}
+
+
+async def test_what_is_copied_for_certain_follows_the_receipts():
+    target = FakeTarget()
+    writer = lanes(target, {})
+    await put_entries(writer, rows(0, replicated_from="west"))
+    assert copied_upto(writer) == {TOPIC: Position(5, 0)}, "nothing is to come for it"
+    await put_entries(writer, rows(1, 2, 3))
+    assert copied_upto(writer) == {TOPIC: Position(5, 0)}
+    target.receipts = 2
+    assert copied_upto(writer) == {TOPIC: Position(5, 2)}
+    await put_entries(writer, rows(4, replicated_from="west"))
+    assert copied_upto(writer) == {TOPIC: Position(5, 2)}
+    target.receipts = 3
+    sent = sum(len(each.entry) for each in target.stored)
+    assert writer.copied() == {TOPIC: (Position(5, 4), 3, 3, sent)}
+
+
+@pytest.mark.parametrize(("known", "following"), [(2, 1), (3, 3)], ids=["hole", "taken for a repeat"])
+async def test_nothing_behind_an_unproven_repeat_is_copied_for_certain(known, following):
+    target, state = crashed_ahead(stored=(0, 2))
+    target.receipts = 9
+    writer = lanes(target, {TOPIC: state})
+    await put_entries(writer, rows(0))
+    assert copied_upto(writer) == {TOPIC: Position(5, 0)}
+    target.known[TOPIC, "lane"] = ids(known)[0]
+    await put_entries(writer, rows(following, 4))
+    assert copied_upto(writer) == {TOPIC: Position(5, 0)}
+
+
+async def test_hold_begins_behind_what_was_copied_for_certain():
+    target = FakeTarget()
+    target.failing, target.failure_kind = set(ids(2)), TopicTerminated
+    target.receipts = 2
+    writer = lanes(target, {}, isolate=True)
+    await put_entries(writer, rows(0, 1))
+    assert copied_upto(writer) == {TOPIC: Position(5, 1)}
+    await put_entries(writer, rows(2, 3))
+    (report,) = await writer.finish()
+    assert (report.held, report.after) == ("disk full", Position(5, 1))
+    assert copied_upto(writer) == {TOPIC: Position(5, 1)}
+
+
+@pytest.mark.parametrize("sent", [(0, 1), (0, 1, 2, 3)], ids=["no further", "further"])
+async def test_repeated_batch_begins_behind_what_was_copied_for_certain(sent):
+    """The source need not have the entries before."""
+    target, state = crashed_ahead(stored=sent)
+    writer = lanes(target, {TOPIC: state})
+    writer.recall(TOPIC, Position(5, 1))
+    assert copied_upto(writer) == {TOPIC: Position(5, 1)}, "a third attempt begins there as well"
+    await put_entries(writer, rows(2, 3, 4))
+    (report,) = await writer.finish()
+    assert target.ids == ids(0, 1, 2, 3, 4)
+    assert (report.replays, report.state.copied_upto) == (len(sent) - 2, Position(5, 4))
+
+
+async def test_repeated_batch_that_has_nothing_left_to_copy_records_what_was_copied():
+    writer = lanes(FakeTarget(), {})
+    writer.recall(TOPIC, Position(5, 1))
+    (report,) = await writer.finish()
+    assert (report.after, report.state.copied_upto, report.is_recorded) == (Position(5, 1), Position(5, 1), True)

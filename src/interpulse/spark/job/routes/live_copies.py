@@ -23,13 +23,11 @@ class LiveCopies:
 
     def refresh(self) -> dict[str, Written]:
         """Read the reports. Return what was written since the last call, by topic."""
-        positions: dict[str, Position] = {}
         news: dict[str, Written] = {}
         for batch, topics in self._files.live():
-            positions |= {topic: Position.parse(position) for topic, (position, *_) in topics.items()}
             written = {topic: (entries, messages, size) for topic, (_, entries, messages, size) in topics.items()}
             news |= self._news(batch, written)
-        self.positions = positions
+        self.positions = self._files.live_positions()
         return news
 
     def complete(self, batch: int, written: Mapping[str, Written]) -> dict[str, Written]:

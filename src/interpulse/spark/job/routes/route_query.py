@@ -40,6 +40,9 @@ _PASSING: Final = (
     "failed to connect back",  # a busy machine: Spark gives its Python ten seconds to start
 )
 
+_RUN_AHEAD_HERE_MS: Final = 30_000
+_RUN_AHEAD_ELSEWHERE_MS: Final = 5_000
+"""Executors on other machines do not see what is to end a batch, nor does the cursor follow what they copy."""
 _END_CAUSE: Final = "end what the reason names"
 _REMEDY: Final = f"it is tried again by itself; if it stays, {_END_CAUSE}, see also the job's log"
 
@@ -112,14 +115,18 @@ class RouteQuery:
     def _run_ahead_ms(self, spark: SparkSession) -> int:
         """Return how long tasks run ahead: not at all where the tasks of another query would wait for their slots."""
         limits, slots = self._route.config.limits, spark.sparkContext.defaultParallelism
+        is_here = (spark.sparkContext.master or "").startswith("local[")
+        length_ms = _RUN_AHEAD_HERE_MS if is_here else _RUN_AHEAD_ELSEWHERE_MS
+        if limits.run_ahead_ms is not None:
+            length_ms = limits.run_ahead_ms
         wanted = limits.tasks * (len(spark.streams.active) + 1)
-        if limits.run_ahead_ms and slots < wanted:
+        if length_ms and slots < wanted:
             log.warning(
                 "tasks do not run ahead, since they would occupy all slots of Spark cluster=%s slots=%d wanted=%d",
                 *(self._route.remote, slots, wanted),
             )
             return 0
-        return limits.run_ahead_ms
+        return length_ms
 
     async def _note_end(self, query: StreamingQuery) -> None:
         self._query = None

@@ -438,8 +438,9 @@ def test_run_ahead_when_killed_at_any_step_then_west_holds_everything_exactly_on
     assert in_order_per_key(copied)
 
 
+@pytest.mark.parametrize("kill_at", ["copying", "written"])
 def test_copy_when_killed_after_the_cursor_followed_then_what_the_source_has_trimmed_is_not_read_again(
-    broker, west, client, there, topic, tmp_path, monkeypatch, cursor
+    broker, west, client, there, topic, tmp_path, monkeypatch, cursor, kill_at
 ):
     """A batch may last for half a minute. The source does not wait so long to delete what is copied."""
     source = {key: value for key, value in cursor.items() if key != "topic"}
@@ -447,14 +448,16 @@ def test_copy_when_killed_after_the_cursor_followed_then_what_the_source_has_tri
     copy.begin()
     publish(client, topic, range(50), batching_enabled=False)
     with monkeypatch.context() as patched, ThreadPoolExecutor(1) as thread:
-        patched.setattr(LaneWriter, "finish", killed)
-        draining = thread.submit(copy.drain, "copying")
+        if kill_at == "copying":
+            patched.setattr(LaneWriter, "finish", killed)
+        draining = thread.submit(copy.drain, kill_at)
         publish(client, topic, range(50, 100), batching_enabled=False)
         wait_until(lambda: all(is_followed(broker, f"{topic}-partition-{index}") for index in range(4)))
         copy.files.end_run_ahead(time.time_ns())
         with pytest.raises(Killed):
             draining.result()
     assert len(read_all(there, topic)) == 100
+    copy.summaries.clear()
     broker.admin.topics.truncate(topic)
     publish(client, topic, range(100, 120), batching_enabled=False)
     copy.options["runAheadMs"] = "0"

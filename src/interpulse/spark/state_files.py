@@ -110,36 +110,45 @@ class LaneFiles:
 
     def live(self) -> list[tuple[int, dict[str, tuple[str, int, int, int]]]]:
         """Return the batch and the topics of what tasks have written so far in a batch that is not committed."""
-        texts = [self._disk.read(self._live / name) for name in self._disk.names(self._live) if name[0] != "."]
-        bodies = [json.loads(text) for text in texts if text]
-        committed = self.newest_batch()
-        return [(body["batch"], body["topics"]) for body in bodies if body["batch"] > committed]
+        return self._live_of(self.newest_batch() + 1)
 
     def live_positions(self) -> dict[str, Position]:
         """Return the source positions up to which all attempts of the batch in progress have copied."""
-        return self._live_positions()[1]
+        return self._positions_of(self.newest_batch() + 1)[1]
 
     def recall(self) -> dict[str, Position]:
-        """Return `live_positions` for another attempt of the batch, whose tasks replace the files of the last one."""
-        batch, positions = self._live_positions()
+        """Keep the positions up to which earlier attempts have copied for the next one, and return them.
+
+        Its tasks replace the files of the earlier ones. A batch with a lane file may still be repeated, until Spark has
+        marked it; if another batch comes next, it begins behind these positions anyway.
+        """
+        batch, positions = self._positions_of(self.newest_batch())
         if positions:
             topics = {topic: str(position) for topic, position in positions.items()}
             self._replace(self._root / _RECALLED_FILE, json.dumps({"batch": batch, "topics": topics}))
         return positions
 
-    def _live_positions(self) -> tuple[int, dict[str, Position]]:
-        """Return the batch in progress, NO_BATCH if nothing of it is copied, and the positions."""
-        reported = [(batch, {topic: text for topic, (text, *_) in topics.items()}) for batch, topics in self.live()]
+    def _live_of(self, first: int) -> list[tuple[int, dict[str, tuple[str, int, int, int]]]]:
+        """Return the batches from a number on, and the topics, of what tasks have written."""
+        texts = [self._disk.read(self._live / name) for name in self._disk.names(self._live) if name[0] != "."]
+        bodies = [json.loads(text) for text in texts if text]
+        return [(body["batch"], body["topics"]) for body in bodies if body["batch"] >= first]
+
+    def _positions_of(self, first: int) -> tuple[int, dict[str, Position]]:
+        """Return the newest batch from a number on of which something is copied, and the positions."""
+        reports = [
+            (batch, {topic: text for topic, (text, *_) in topics.items()}) for batch, topics in self._live_of(first)
+        ]
         kept = self._disk.read(self._root / _RECALLED_FILE)
         if kept is not None:
             body = json.loads(kept)
-            if body["batch"] > self.newest_batch():
-                reported.append((body["batch"], body["topics"]))
+            reports.append((body["batch"], body["topics"]))
+        newest = max((batch for batch, _ in reports), default=NO_BATCH)
         positions: dict[str, Position] = {}
-        for _, topics in reported:
-            for topic, text in topics.items():
+        for batch, topics in reports:
+            for topic, text in topics.items() if batch == newest >= first else ():
                 positions[topic] = max(Position.parse(text), positions.get(topic, EARLIEST))
-        return max((batch for batch, _ in reported), default=NO_BATCH), positions
+        return newest, positions
 
     def anchors(self) -> dict[str, LaneState]:
         """Return the states of lanes before their first batch, as recorded by the replication job."""

@@ -27,7 +27,7 @@ from interpulse.spark.lanes import StreamTask, lane_name
 from interpulse.spark.offsets import StreamOffset
 from interpulse.spark.options.option import Purpose
 from interpulse.spark.processes.process_client import close_sessions
-from interpulse.spark.reading.read_options import ReadOptions, parse_read_options
+from interpulse.spark.reading.read_options import parse_read_options
 from interpulse.spark.state_disk import StateDisk, write_atomically
 from interpulse.spark.state_files import LaneFiles
 from interpulse.spark.writing.broker_target import lane_start
@@ -156,14 +156,11 @@ class CopyQuery:
         """Keep the query running, as the job does: the program of the driver."""
         self._node = node
         while not isinstance(self._failure, _PERMANENT):
-            source = parse_read_options(self._source, Purpose.STREAM_READ)
-            view = ObservedView(source, NodeDisk(node), self._note_acknowledged)
             try:
-                await self._query(node, source, view)
+                await self._query(node)
             except Exception as failure:  # noqa: BLE001 - the job starts a query again whatever ended it
                 self._failure = failure
                 node.world.note("query failed", self.direction.name, type(failure).__name__)
-                await view.close_in_loop()
                 await close_sessions()
                 await asyncio.sleep(_PAUSE_SECONDS)
         await asyncio.get_running_loop().create_future()
@@ -176,14 +173,16 @@ class CopyQuery:
         self.checkpoint.commits.add(batch)
         self._failure = None
 
-    async def _query(self, node: Node, source: ReadOptions, broker_view: ObservedView) -> None:
+    async def _query(self, node: Node) -> None:
         disk = NodeDisk(node)
         files = LaneFiles(str(self._state), disk)
         if not self.checkpoint.offsets:
             files.forget()
         self._listed = None
         await self._list(files, disk)
-        view = RememberedView(broker_view)
+        source = parse_read_options(self._source, Purpose.STREAM_READ)
+        observed = ObservedView(source, disk, self._note_acknowledged)
+        view = RememberedView(observed)
         target = parse_write_options(self._target, Purpose.STREAM_WRITE)
         batches = _Batches(
             node=node,
@@ -200,7 +199,10 @@ class CopyQuery:
             executors=self._executors,
             chance=self._chance,
         )
-        await batches.run()
+        try:
+            await batches.run()
+        finally:
+            await observed.close_in_loop()
 
     def _note_acknowledged(self, positions: Mapping[str, Position]) -> None:
         for topic, position in positions.items():

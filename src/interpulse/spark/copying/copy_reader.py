@@ -84,7 +84,8 @@ class CopyReader(PlannedStream):
         ahead = self._plan_run_ahead(positions)
         recalled = {topic: upto for topic, upto in self._files.recall().items() if topic in positions}
         copies = []
-        for planned in self._tasks(start, end, followed={*recalled, *(ahead.topics if ahead else ())}):
+        further = {topic for topic, upto in recalled.items() if upto > positions[topic]}
+        for planned in self._tasks(start, end, followed=further.union(ahead.topics if ahead else ())):
             ranges = [_behind(item, recalled.get(item.topic, EARLIEST)) for item in planned]
             begins = {item.topic: item.after for item in ranges}
             # A batch that is planned again may begin before the cursor.

@@ -414,7 +414,12 @@ class BrokerSourceView:
         """Let the subscription follow what the batch in progress has copied, since batches may be long."""
         while True:
             await asyncio.sleep(_ACKNOWLEDGE_SECONDS)
-            await self.acknowledge_in_loop(self._lane_files.live_positions())
+            try:
+                positions = self._lane_files.live_positions()
+            except OSError as error:
+                log.warning("what is copied cannot be read, the subscription follows later error=%s", error)
+                continue
+            await self.acknowledge_in_loop(positions)
 
     async def close_in_loop(self) -> None:
         if self._acknowledging is not None:

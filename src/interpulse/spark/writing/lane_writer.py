@@ -308,7 +308,7 @@ class LaneWriter:
         for topic, position in self._reached.items():
             report = self._reports[topic]
             if report.held is None:
-                report.state = report.state._replace(reached=position)
+                report.state = report.state._replace(reached=max(position, report.state.reached))
         return list(self._reports.values())
 
     async def close(self) -> None:

@@ -133,8 +133,8 @@ async def test_subscription_follows_what_the_batch_in_progress_has_copied(answer
     (tmp_path / "live" / "0.json").mkdir()  # cannot be read
     await answers.ends(a=END, b=END)
     async with asyncio.timeout(30):
-        while "cannot be read" not in caplog.text:
-            await asyncio.sleep(0)  # noqa: ASYNC110 - a log has no event
+        while "cannot be read" not in caplog.text:  # noqa: ASYNC110 - a log has no event
+            await asyncio.sleep(0)
     (tmp_path / "live" / "0.json").rmdir()
     for entry in (2, 3):
         copied = {A: Position(3, entry), C: Position(3, entry)}

@@ -58,7 +58,7 @@ def configure(
     conf: Mapping[str, str] = MappingProxyType({}),
     access: tuple[str, str] = ("", ""),
     entries_per_batch: int = 500,
-    run_ahead_ms: int = 5_000,
+    run_ahead_ms: int | None = None,
 ) -> Path:
     """The configuration file of a job that keeps its state in the directory. ``access``: lines for each cluster."""
     directory.mkdir(exist_ok=True)
@@ -83,7 +83,7 @@ def configure(
         topics = ["{topic}"]
         [limits]
         entries_per_batch = {entries_per_batch}
-        run_ahead_ms = {run_ahead_ms}
+        {"" if run_ahead_ms is None else f"run_ahead_ms = {run_ahead_ms}"}
         [spark]
         master = "{master}"
         driver_memory = "600m"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final, cast
 
 from interpulse.storage.zookeeper.errors import BrokenConnection, Unusable
-from interpulse.storage.zookeeper.protocol import ClientProtocol, Pong, Reply, WatchesSet, WatchEvent
+from interpulse.storage.zookeeper.protocol import ClientProtocol, Event, Pong, Reply, WatchesSet, WatchEvent
 from interpulse.storage.zookeeper.records import ConnectRequest, ConnectResponse, Operation
 from interpulse.storage.zookeeper.session import Server
 
@@ -95,16 +95,19 @@ class Connection(asyncio.Protocol):
         self._lose(str(error) if error else "the server closed it")
 
     def data_received(self, raw: bytes) -> None:
-        self._last_received = self._clock()
+        kinds: set[type[Event]] = set()
         try:
             for event in self._protocol.receive(raw):
                 if self.lost.done():
                     return
+                kinds.add(type(event))
                 self._take(event)
         except BrokenConnection as error:
             self.end(str(error))
+        if kinds != {WatchEvent}:  # changes may arrive although the server receives nothing from us
+            self._last_received = self._clock()
 
-    def _take(self, event: Any) -> None:
+    def _take(self, event: Event) -> None:
         if isinstance(event, Reply):
             self.on_answered(self._sent_at.popleft())
             self._on_reply(event)

@@ -111,16 +111,25 @@ async def test_session_when_expired_then_reported_and_renewed(scripted: Scripted
     await client.create("/late")
 
 
+@pytest.mark.parametrize("reports_changes", [False, True])
 async def test_session_when_the_server_is_silent_then_suspect_and_another_server_is_asked(
-    scripted: ScriptedZooKeeper, connect: Connect
+    scripted: ScriptedZooKeeper, connect: Connect, reports_changes: bool
 ) -> None:
     scripted.session_timeout_ms = 300
     servers = f"{await scripted.listen()},{await scripted.listen()}"
     client = await connect(servers=servers, session_timeout_ms=300)
+    await client.create("/a")
+    await client.watch("/a")
     events, session = Events(client), client.session
     assert session.holds()
     scripted.silent = True
-    await eventually(lambda: SessionEvent.SUSPECT in events.seen)
+
+    def is_suspect() -> bool:
+        if reports_changes:
+            scripted.write(SET, Set("/a", b""), 0)
+        return SessionEvent.SUSPECT in events.seen
+
+    await eventually(is_suspect)
     assert not session.holds()
     scripted.silent = False
     await eventually(lambda: SessionEvent.RESUMED in events.seen)

@@ -285,7 +285,7 @@ class Deletion:
             if is_partly_deleted:
                 log.error("deletion unfinished, the next start continues namespace=%s error=%s", namespace, error)
             elif mark is not None and (owns_mark or isinstance(error, NotEmpty)):
-                with suppress(CommitConflict):
+                with suppress(CommitConflict, NamespaceNotFound):  # another broker has ended the deletion
                     await self._namespaces.give_up_delete(namespace, mark)
             raise
 

@@ -252,6 +252,19 @@ async def test_namespace_when_another_broker_starts_and_deletes_it_then_only_the
     assert await bench.namespaces.find_policies(TRIAL) is None
 
 
+async def test_namespace_when_the_deletion_fails_and_another_broker_finishes_it_then_raises_its_own_error(
+    bench: LifecycleBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ask_others(namespace: NamespaceName) -> bool:
+        await LifecycleBench(bench.store).deletion.resume()
+        raise ServiceNotReady("not now")
+
+    monkeypatch.setattr(bench.deletion, "_holds_topics", ask_others)
+    with pytest.raises(ServiceNotReady):
+        await bench.deletion.namespace(TRIAL, force=False)
+    assert await bench.namespaces.find_policies(TRIAL) is None
+
+
 @pytest.mark.parametrize("step", ["listed", "emptying", "emptied"])
 async def test_resumed_deletion_when_the_namespace_was_created_again_then_leaves_it(
     bench: LifecycleBench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, step: str

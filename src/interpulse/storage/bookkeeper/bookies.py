@@ -17,7 +17,7 @@ from interpulse.storage.bookkeeper.records import Address
 
 log = logging.getLogger(__name__)
 
-_AVOIDED_S: Final = 30.0  # after a failure, if enough other bookies are available
+_AVOIDED_S: Final = 30.0  # after a failure or a late answer, if enough other bookies are available
 
 
 class Bookies:
@@ -60,15 +60,19 @@ class Bookies:
             raise BookieAway(bookie_id, str(error) or type(error).__name__) from None
 
     def avoid(self, bookie_id: str) -> None:
-        """Prefer other bookies for new entries for a while."""
+        """Prefer other bookies for a while."""
         self._failed_at[bookie_id] = asyncio.get_running_loop().time()
+
+    def is_avoided(self, bookie_id: str) -> bool:
+        """Return True if the bookie failed, or was late, a short while ago."""
+        failed_at = self._failed_at.get(bookie_id)
+        return failed_at is not None and asyncio.get_running_loop().time() < failed_at + _AVOIDED_S
 
     async def writable(self, *, without: Collection[str] = ()) -> list[str]:
         """Return the ids of bookies that accept new entries, in random order, with those that failed recently last."""
         available = [bookie for bookie in await self._store.writable_bookies() if bookie not in without]
-        since = asyncio.get_running_loop().time() - _AVOIDED_S
         random.shuffle(available)
-        available.sort(key=lambda bookie: self._failed_at.get(bookie, since) > since)
+        available.sort(key=self.is_avoided)
         return available
 
     async def choose(self, count: int) -> tuple[str, ...]:

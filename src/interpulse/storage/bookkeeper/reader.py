@@ -146,7 +146,9 @@ class LedgerReader:
                     bookie_id = waiting.pop(0)
                     asked[asyncio.create_task(self._ask(bookie_id, entry_id))] = bookie_id
                 timeout = _NEXT_AFTER_S if waiting else None
-                done, _ = await asyncio.wait(asked, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+                done, late = await asyncio.wait(asked, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+                for task in () if done else late:
+                    self._bookies.avoid(asked[task])  # also for other ledgers, which would wait as long
                 for task in done:
                     bookie_id, answer = asked.pop(task), task.result()
                     if isinstance(answer, Packet):
@@ -173,7 +175,10 @@ class LedgerReader:
                 reply = await connection.read_batch(
                     self.ledger_id, first, count_max=last - first + 1, bytes_max=bytes_max
                 )
-        except (BookieAway, TimeoutError):
+        except BookieAway:
+            return []
+        except TimeoutError:
+            self._bookies.avoid(bookie_id)
             return []
         payloads = self._opened_run(bookie_id, reply.packets, first)
         if payloads:
@@ -189,11 +194,10 @@ class LedgerReader:
         return [packet.payload for packet in takewhile(bool, opened) if packet is not None]
 
     def _in_turn(self, entry_id: int) -> list[str]:
-        bookies = list(self.metadata.bookies_of(entry_id))
-        if self._preferred in bookies:
-            bookies.remove(self._preferred)
-            bookies.insert(0, self._preferred)
-        return bookies
+        def rank(bookie_id: str) -> tuple[bool, bool]:
+            return self._bookies.is_avoided(bookie_id), bookie_id != self._preferred
+
+        return sorted(self.metadata.bookies_of(entry_id), key=rank)
 
     async def _ask(self, bookie_id: str, entry_id: int) -> Packet | str:
         """Return the entry, or the reason, which starts with a question mark if the bookie may have the entry."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import struct
+from collections import Counter
 
 import pytest
 
@@ -587,6 +588,21 @@ async def test_entry_when_a_bookie_is_silent_then_the_next_is_asked(connect: Con
     await writer.close()
     bookies[writer.metadata.bookies_of(0)[0]].silent = True
     assert await read_all(client, writer.ledger_id) == payloads(10)
+
+
+async def test_ledgers_when_a_bookie_is_silent_then_only_the_first_reader_waits_for_it(
+    connect: Connect, bookies: ScriptedBookies
+) -> None:
+    client = await connect()
+    writers = [await written(client, Q332, 10) for _ in range(9)]
+    firsts = Counter(writer.metadata.bookies_of(0)[0] for writer in writers)
+    [(silent_id, count)] = firsts.most_common(1)
+    silent = bookies[silent_id]
+    silent.silent = True
+    assert count >= 3
+    for writer in writers:
+        assert await client.reader_of(writer).read(0, entries_max=10, bytes_max=1000) == payloads(10)
+    assert len(silent.held) <= 2
 
 
 async def test_batch_reads_when_the_bookie_knows_none_then_asked_once_and_never_again(

@@ -7,7 +7,6 @@ With it Java starts in half the processor time. Java maps it into memory (class 
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import importlib.util
 import os
 import shutil
@@ -48,11 +47,17 @@ def archive_path() -> Path | None:
         return None
     program = Path(java).resolve()
     release = program.parent.parent / "release"
-    version = release.read_bytes() if release.exists() else str(program.stat().st_mtime_ns).encode()
-    parts = (str(program).encode(), version, str(spark).encode(), importlib.metadata.version("pyspark").encode())
-    named = hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
+    version = release.read_text() if release.exists() else str(program.stat().st_mtime_ns)
+    # Java refuses an archive whose jars have another time, as after an installation in the same place.
+    jars = [(jar.name, jar.stat().st_mtime_ns) for jar in sorted(spark.glob("jars/*.jar"))]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "interpulse" / f"spark-classes-{named}.jsa"
+    return (
+        cache / "interpulse" / f"spark-classes-{_digest(str(program), str(spark))}-{_digest(version, repr(jars))}.jsa"
+    )
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 
 def java_options() -> str:
@@ -76,6 +81,9 @@ def make_archive() -> Path:
         if done.returncode != 0 or not made.exists():
             raise ArchiveFailed(f"Java wrote no archive of Spark's classes (exit {done.returncode}):\n{done.stdout}")
         made.replace(path)
+    place = path.name.rpartition("-")[0]
+    for older in set(path.parent.glob(f"{place}-*.jsa")) - {path}:
+        older.unlink(missing_ok=True)
     return path
 
 

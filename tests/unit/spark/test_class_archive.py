@@ -1,7 +1,12 @@
 """The archive of Spark's classes is found by the Java and the PySpark that it was made with, and by no other."""
 
+import os
+import subprocess
+from pathlib import Path
+
 import pytest
 
+from interpulse.spark import class_archive
 from interpulse.spark.class_archive import ArchiveFailed, archive_path, java_options, make_archive
 
 
@@ -46,6 +51,32 @@ def test_path_when_java_gets_the_jars_of_another_spark_then_is_another(java, mon
     before = archive_path()
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     assert archive_path() != before
+
+
+def test_path_when_spark_was_installed_again_in_its_place_then_is_another(java, monkeypatch, tmp_path):
+    jar = tmp_path / "jars" / "spark-core.jar"
+    jar.parent.mkdir()
+    jar.touch()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    before = archive_path()
+    assert archive_path() == before
+    os.utime(jar, (1, 1))
+    assert archive_path() != before
+
+
+def test_archive_when_made_again_then_replaces_the_older_ones_of_its_place(java, cache, monkeypatch):
+    def train(spark, options, scratch):
+        Path(options.rpartition("=")[2]).touch()
+        return subprocess.CompletedProcess([], 0, "")
+
+    monkeypatch.setattr(class_archive, "_run_training", train)
+    of_another_place = cache / "interpulse" / "spark-classes-0-1.jsa"
+    make_archive()
+    of_another_place.touch()
+    (java / "release").write_text('JAVA_VERSION="17.0.16"')
+    made = make_archive()
+    assert made == archive_path()
+    assert set((cache / "interpulse").iterdir()) == {made, of_another_place}
 
 
 def test_options_when_there_is_an_archive_then_name_it(java):

@@ -67,7 +67,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rates", type=int, nargs="+", default=[20, 2_000, 5_000], help="messages per second")
     parser.add_argument("--seconds", type=float, default=15, help="of each rate")
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--run-ahead-ms", type=int, nargs="+", default=[30_000, 0], help="of our job, a pair for each")
+    parser.add_argument("--run-ahead-ms", type=int, nargs="+", default=[60_000, 0], help="of our job, a pair for each")
     parser.add_argument("--real", action="store_true", help="two real Pulsars as well")
     return parser.parse_args(arguments)
 

@@ -170,7 +170,7 @@ tasks = 2                     # tasks per micro-batch
 poll_ms = 50                  # how often the source is asked for new entries
 discovery_ms = 1000           # how often policies and topics are looked at
 trigger_ms = 0                # pause between micro-batches
-run_ahead_ms = 30000          # how long tasks go on copying what arrives; 0: they end with what their batch was planned for. Left away: 5000 on a cluster
+run_ahead_ms = 60000          # how long tasks go on copying what arrives; 0: they end with what their batch was planned for. Left away: 5000 on a cluster
 
 [metrics]
 port = 0                      # where Prometheus finds the figures of the job; 0: nowhere

@@ -66,7 +66,7 @@ WAIT_SECONDS_MAX = 900
 IN_A_ROW = 0.3
 """How often a fault comes while the pipeline has not recovered from the one before."""
 MESSAGES_PER_SECOND = 300
-RUN_AHEAD_MS = (30_000, 5_000, 0)
+RUN_AHEAD_MS = (60_000, 5_000, 0)
 SETTINGS = {
     "brokerDeleteInactiveTopicsEnabled": "false",
     "brokerDeduplicationEnabled": "true",

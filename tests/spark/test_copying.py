@@ -442,7 +442,7 @@ def test_run_ahead_when_killed_at_any_step_then_west_holds_everything_exactly_on
 def test_copy_when_killed_after_the_cursor_followed_then_what_the_source_has_trimmed_is_not_read_again(
     broker, west, client, there, topic, tmp_path, monkeypatch, cursor, kill_at
 ):
-    """A batch may last for half a minute. The source does not wait so long to delete what is copied."""
+    """A batch may last for a minute. The source does not wait so long to delete what is copied."""
     source = {key: value for key, value in cursor.items() if key != "topic"}
     copy = CopyAhead(broker, west, tmp_path / "state", topic, **source)
     copy.begin()

@@ -133,7 +133,7 @@ class Limits:
     run_ahead_ms: int | None = None
     """Time for which a task goes on copying what arrives; with 0 it ends with its ranges.
 
-    None: 30 s where Spark runs on one machine, 5 s on a cluster.
+    None: 60 s where Spark runs on one machine, 5 s on a cluster.
     """
 
 

@@ -40,7 +40,7 @@ _PASSING: Final = (
     "failed to connect back",  # a busy machine: Spark gives its Python ten seconds to start
 )
 
-_RUN_AHEAD_HERE_MS: Final = 30_000
+_RUN_AHEAD_HERE_MS: Final = 60_000
 _RUN_AHEAD_ELSEWHERE_MS: Final = 5_000
 """Executors on other machines do not see what is to end a batch, nor does the cursor follow what they copy."""
 _END_CAUSE: Final = "end what the reason names"

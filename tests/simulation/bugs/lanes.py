@@ -18,7 +18,9 @@ from interpulse.spark.reading import planner
 from interpulse.spark.reading.planner import StreamPlanner, TopicEnd
 from interpulse.spark.reading.source_cursor import SourceCursor
 from interpulse.spark.state_disk import StateDisk
+from interpulse.spark.state_files import LaneFiles
 from interpulse.spark.writing import lane, lane_writer
+from interpulse.spark.writing.broker_target import LaneSender
 from interpulse.spark.writing.lane import Lane
 from interpulse.spark.writing.lane_writer import LaneWriter
 from interpulse.spark.writing.write_options import WriteOptions
@@ -145,3 +147,21 @@ def forgotten_lane_taken_for_a_new_one() -> None:
 def copies_ahead_not_accounted_for() -> None:
     """238: a task ends before it has read what an earlier attempt copied ahead of its range."""
     LaneWriter.owed = lambda self, topic: EARLIEST  # type: ignore[method-assign]
+
+
+def copies_acknowledged_before_their_receipts() -> None:
+    """239: a task reports what it has sent as copied, and the cursor on the source follows."""
+
+    def at_once(self: LaneSender) -> None:
+        self.received_count = self.sent_count
+
+    LaneSender.take_receipts = at_once  # type: ignore[method-assign]
+
+
+def acknowledged_copies_forgotten() -> None:
+    """240: a batch that is repeated begins where it was planned to, before what its first attempt acknowledged."""
+
+    def nothing(self: LaneFiles) -> dict[str, Position]:
+        return {}
+
+    LaneFiles.recall = nothing  # type: ignore[method-assign]

@@ -112,6 +112,8 @@ _NUMBERED = [
         lanes.copies_ahead_not_accounted_for,
         lanes.hold_forgotten_by_the_cursor,
         lanes.forgotten_lane_taken_for_a_new_one,
+        lanes.copies_acknowledged_before_their_receipts,
+        lanes.acknowledged_copies_forgotten,
     ),
     *_numbered(
         "mesh",

@@ -31,6 +31,8 @@ _SUMMARIES_KEPT: Final = 20
 _TOPICS_KEPT: Final = 100
 _PAUSE_FIRST_MS = 2_000
 _PAUSE_MAX_MS = 60_000
+_Live = tuple[int, dict[str, tuple[str, int, int, int]]]
+"""A batch, and the source position, entries, messages and bytes of each topic."""
 
 
 class HeldRange(NamedTuple):
@@ -108,8 +110,8 @@ class LaneFiles:
         topics = {topic: (str(position), *counts) for topic, (position, *counts) in copied.items()}
         self._replace(self._live / f"{task}.json", json.dumps({"batch": batch, "topics": topics}))
 
-    def live(self) -> list[tuple[int, dict[str, tuple[str, int, int, int]]]]:
-        """Return the batch and the topics of what tasks have written so far in a batch that is not committed."""
+    def live(self) -> dict[str, _Live]:
+        """Return by task the batch and the topics of what was written so far in a batch that is not committed."""
         return self._live_of(self.newest_batch() + 1)
 
     def live_positions(self) -> dict[str, Position]:
@@ -128,16 +130,17 @@ class LaneFiles:
             self._replace(self._root / _RECALLED_FILE, json.dumps({"batch": batch, "topics": topics}))
         return positions
 
-    def _live_of(self, first: int) -> list[tuple[int, dict[str, tuple[str, int, int, int]]]]:
-        """Return the batches from a number on, and the topics, of what tasks have written."""
-        texts = [self._disk.read(self._live / name) for name in self._disk.names(self._live) if name[0] != "."]
-        bodies = [json.loads(text) for text in texts if text]
-        return [(body["batch"], body["topics"]) for body in bodies if body["batch"] >= first]
+    def _live_of(self, first: int) -> dict[str, _Live]:
+        """Return by task the batch and the topics of what was written, in batches from a number on."""
+        texts = {name: self._disk.read(self._live / name) for name in self._disk.names(self._live) if name[0] != "."}
+        bodies = {name: json.loads(text) for name, text in texts.items() if text}
+        return {name: (body["batch"], body["topics"]) for name, body in bodies.items() if body["batch"] >= first}
 
     def _positions_of(self, first: int) -> tuple[int, dict[str, Position]]:
         """Return the newest batch from a number on of which something is copied, and the positions."""
         reports = [
-            (batch, {topic: text for topic, (text, *_) in topics.items()}) for batch, topics in self._live_of(first)
+            (batch, {topic: text for topic, (text, *_) in topics.items()})
+            for batch, topics in self._live_of(first).values()
         ]
         kept = self._disk.read(self._root / _RECALLED_FILE)
         if kept is not None:

@@ -207,9 +207,9 @@ def test_live_figures_are_those_of_batches_that_are_not_committed(tmp_path):
     files.write_live(5, 1, {"b": (Position(4, 0), 1, 2, 30)})
     assert len(files.live()) == 2
     files.commit(4, {})
-    assert files.live() == [(5, {"b": ["4:0", 1, 2, 30]})]
+    assert files.live() == {"1.json": (5, {"b": ["4:0", 1, 2, 30]})}
     files.commit(5, {})
-    assert files.live() == []
+    assert files.live() == {}
 
 
 def test_live_figures_are_forgotten_with_the_lanes(tmp_path):
@@ -218,4 +218,4 @@ def test_live_figures_are_forgotten_with_the_lanes(tmp_path):
     files.commit(4, {"a": state(1)})
     files.write_live(5, 0, {"a": (Position(3, 9), 10, 20, 300)})
     files.forget()
-    assert (files.newest_batch(), files.live()) == (NO_BATCH, [])
+    assert (files.newest_batch(), files.live()) == (NO_BATCH, {})

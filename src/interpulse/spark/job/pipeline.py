@@ -16,6 +16,7 @@ from interpulse.replication.provision import ReplicationProblem
 from interpulse.spark.job.heartbeat import HeartbeatArrivals
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig
 from interpulse.spark.job.reports.progress import BatchProgress
+from interpulse.spark.job.reports.report import Written
 from interpulse.spark.job.routes.live_copies import LiveCopies
 from interpulse.spark.job.routes.route import Emit, Route
 from interpulse.spark.job.routes.route_lag import CopyRate, RouteLag, RouteRates
@@ -95,7 +96,9 @@ class Pipeline:
         written = self.route.files.summary_of(progress.batch_id)
         line = progress.to_json()
         if written is not None:
-            self._rates.note(self._live.complete(progress.batch_id, written.get("topics", {})), time.monotonic())
+            total = Written(written["entries"], written["messages"], written["bytes"])
+            rest = self._live.complete(progress.batch_id, written.get("topics", {}), total)
+            self._rates.note(rest, time.monotonic())
             line["written"] = {key: value for key, value in written.items() if key not in ("batchId", "topics")}
             self._report_healed(written.get("healed", ()))
         self._emit(**line)
@@ -129,6 +132,10 @@ class Pipeline:
     def take_idle(self) -> None:
         """Record that the query runs and has nothing to do."""
         self._query.note_progress()
+
+    def take_written(self) -> Written:
+        """Return what was written since the last call, also within a micro-batch."""
+        return self._live.take()
 
     async def refresh_backlog(self) -> None:
         """Ask the source for the backlog where Spark does not report it."""

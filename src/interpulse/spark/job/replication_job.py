@@ -280,8 +280,9 @@ class ReplicationJob:
                 await pipeline.refresh_backlog()
             reporters: list[Pipeline | UnusableRemote] = [*self._unusable_remotes.values(), *self._pipelines.values()]
             reported = [item for reporter in reporters for item in reporter.records().items()]
+            written = {remote: pipeline.take_written() for remote, pipeline in self._pipelines.items()}
             for report in wanting:
-                report.show([record for _, records in reported for record in records])
+                report.show([record for _, records in reported for record in records], written)
             for namespace, records in reported if keeps_records else ():
                 try:
                     await admin.namespaces.report_replication_status(namespace, records)

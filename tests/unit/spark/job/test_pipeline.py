@@ -210,7 +210,8 @@ async def test_what_healed_within_a_batch_is_an_event_and_counted_in_the_status(
         (before,) = pipeline.records()[topic.namespace_name]
         for batch, count in ((1, 2), (2, 0), (3, 1)):
             each = {"place": "p", "reason": f"why {batch}", "remedy": "none", "count": count, "seconds": 1.0}
-            pipeline.route.files.write_summary({"batchId": batch, "healed": [each] if count else [], "topics": {}})
+            nothing = {"entries": 0, "messages": 0, "bytes": 0, "topics": {}}
+            pipeline.route.files.write_summary({"batchId": batch, "healed": [each] if count else [], **nothing})
         for batch in (1, 2, 3):  # told late, as Spark does under load
             pipeline.take_progress(BatchProgress("west", batch, 1))
         pipeline.take_progress(BatchProgress("west", 4, 1))

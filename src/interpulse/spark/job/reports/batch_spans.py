@@ -9,7 +9,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from interpulse import __version__
 from interpulse.clock import now_ms
-from interpulse.spark.job.reports.report import Records
+from interpulse.spark.job.reports.report import Records, Written
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -60,7 +60,7 @@ class BatchSpans:
         span.set_status(StatusCode.OK)
         span.end(ended * 1_000_000)
 
-    def show(self, records: Records) -> None:
+    def show(self, records: Records, written: Mapping[str, Written]) -> None:
         """Ignore records: spans need events only."""
 
     def close(self) -> None:

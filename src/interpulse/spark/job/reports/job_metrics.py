@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 
 from interpulse.clock import now_ms
 from interpulse.model.names import TopicName
-from interpulse.spark.job.reports.report import Records
+from interpulse.spark.job.reports.report import Records, Written
 
 _PREFIX: Final = "interpulse_spark"
 _WORST: Final = 50
@@ -25,14 +25,16 @@ class JobMetrics:
     def __init__(self, port: int, host: str) -> None:
         self.registry = CollectorRegistry()
         self._written = {
-            key: self._counter(f"{key}_total", f"{key.capitalize()} written to the target.")
-            for key in ("entries", "messages", "bytes", "replays")
+            key: self._counter(f"{key}_total", f"{key.capitalize()} written to the target.") for key in Written._fields
         }
+        self._replays = self._counter("replays_total", "Replays written to the target.")
         self._skipped = self._counter("skipped_total", "Entries that are not for the target.", "reason")
         self._errors = self._counter("errors_total", "Failures of a cluster's query or topics.")
         self._healed = self._counter("healed_total", "Failures that healed within a task.", "place")
         self._batch = self._gauge("batch_id", "The newest micro-batch that is over.")
-        self._succeeded = self._gauge("last_success_timestamp", "When it was over, in seconds since the epoch.")
+        self._succeeded = self._gauge(
+            "last_success_timestamp", "When entries were last copied, in seconds since the epoch."
+        )
         self._heartbeat = self._gauge("heartbeat_seconds", "How long the last heartbeat took to the target.")
         self._heard = self._gauge("heartbeat_timestamp", "When it arrived, in seconds since the epoch.")
         self._seconds = Histogram(
@@ -82,13 +84,17 @@ class JobMetrics:
         for phase, milliseconds in event["phasesMs"].items():
             self._seconds.labels(cluster, phase).observe(milliseconds / 1000)
         written = event.get("written", {})
-        for key, counter in self._written.items():
-            counter.labels(cluster).inc(written.get(key, 0))
+        self._replays.labels(cluster).inc(written.get("replays", 0))
         for reason, count in written.get("skipped", {}).items():
             self._skipped.labels(cluster, reason).inc(count)
 
-    def show(self, records: Records) -> None:
+    def show(self, records: Records, written: Mapping[str, Written]) -> None:
         """Update the metrics. Unknown values are left out instead of shown as 0."""
+        for cluster, counts in written.items():
+            for key, counter in self._written.items():
+                counter.labels(cluster).inc(getattr(counts, key))
+            if counts.entries:
+                self._succeeded.labels(cluster).set(now_ms() / 1000)
         states = Counted((record["cluster"], record["state"]) for record in records)
         self._states.clear()
         for labels, count in states.items():

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from interpulse.spark.job.reports.report import Records
+from interpulse.spark.job.reports.report import Records, Written
 
 _TOPICS_SHOWN: Final = 10
 _STYLES: Final = {"REPLICATING": "green", "PROVISIONING": "yellow", "HELD": "red", "DISCONNECTED": "red"}
@@ -51,7 +51,7 @@ class LiveScreen:
         elif kind == "progress":
             self._error = ""
 
-    def show(self, records: Records) -> None:
+    def show(self, records: Records, written: Mapping[str, Written]) -> None:
         self._records = records
 
     def close(self) -> None:

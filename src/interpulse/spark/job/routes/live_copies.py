@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from interpulse.model.ids import Position
+from interpulse.spark.job.reports.report import NOTHING_WRITTEN, Written
 from interpulse.spark.state_files import LaneFiles
-
-Written = tuple[int, int, int]
-"""Entries, messages and bytes."""
-_NOTHING: Written = (0, 0, 0)
 
 
 class LiveCopies:
@@ -19,28 +16,49 @@ class LiveCopies:
         self.positions: Mapping[str, Position] = {}
         """Source positions that the batch in progress has reached."""
         self._files = files
-        self._counted: dict[tuple[int, str], Written] = {}
+        self._counted: dict[tuple[int, str, str], Written] = {}
+        """Figures of each batch, task and topic."""
+        self._noted: dict[int, Written] = {}
+        """Figures of each batch that were noted while it ran."""
+        self._untaken = NOTHING_WRITTEN
 
     def refresh(self) -> dict[str, Written]:
         """Read the reports. Return what was written since the last call, by topic."""
         news: dict[str, Written] = {}
-        for batch, topics in self._files.live():
-            written = {topic: (entries, messages, size) for topic, (_, entries, messages, size) in topics.items()}
-            news |= self._news(batch, written)
+        for task, (batch, topics) in self._files.live().items():
+            for topic, (_, *counts) in topics.items():
+                key, written = (batch, task, topic), Written(*counts)
+                before = self._counted.get(key, NOTHING_WRITTEN)
+                self._counted[key] = written
+                if written.entries < before.entries:
+                    before = NOTHING_WRITTEN  # another attempt
+                grown = written.less(before)
+                if grown.entries:
+                    news[topic] = news.get(topic, NOTHING_WRITTEN).plus(grown)
+                    self._noted[batch] = self._noted.get(batch, NOTHING_WRITTEN).plus(grown)
+                    self._untaken = self._untaken.plus(grown)
         self.positions = self._files.live_positions()
         return news
 
-    def complete(self, batch: int, written: Mapping[str, Written]) -> dict[str, Written]:
-        """Take the figures of a completed batch. Return those that were not reported before, by topic."""
-        news = self._news(batch, written)
+    def complete(self, batch: int, topics: Mapping[str, Written], total: Written) -> dict[str, Written]:
+        """Take the figures of a completed batch. Return those that were not reported before, by topic.
+
+        ``total`` counts, unlike ``topics``, also what is written where there are too many topics to list.
+        """
+        news: dict[str, Written] = {}
+        for topic, written in topics.items():
+            rest = Written(*written)
+            for key, counted in self._counted.items():
+                if key[0] == batch and key[2] == topic:
+                    rest = rest.less(counted)
+            if rest.entries:
+                news[topic] = rest
+        self._untaken = self._untaken.plus(total.less(self._noted.get(batch, NOTHING_WRITTEN)))
         self._counted = {key: counts for key, counts in self._counted.items() if key[0] > batch}
+        self._noted = {number: counts for number, counts in self._noted.items() if number > batch}
         return news
 
-    def _news(self, batch: int, written: Mapping[str, Written]) -> dict[str, Written]:
-        news: dict[str, Written] = {}
-        for topic, (entries, messages, size) in written.items():
-            before = self._counted.get((batch, topic), _NOTHING)
-            self._counted[batch, topic] = (entries, messages, size)
-            if entries > before[0]:
-                news[topic] = (entries - before[0], messages - before[1], size - before[2])
-        return news
+    def take(self) -> Written:
+        """Return what was written since the last call, by all topics together."""
+        taken, self._untaken = self._untaken, NOTHING_WRITTEN
+        return taken

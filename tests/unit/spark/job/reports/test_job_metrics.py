@@ -5,6 +5,7 @@ import urllib.request
 import pytest
 
 from interpulse.spark.job.reports.job_metrics import JobMetrics
+from interpulse.spark.job.reports.report import Written
 
 PROGRESS = {
     "event": "progress",
@@ -37,8 +38,6 @@ def test_batches_are_counted(metrics):
         metrics.take(PROGRESS)
     metrics.take({"event": "error", "cluster": "west", "error": "away"})
     found = read(metrics)
-    assert found['interpulse_spark_entries_total{cluster="west"}'] == "6.0"
-    assert found['interpulse_spark_messages_total{cluster="west"}'] == "60.0"
     assert found['interpulse_spark_replays_total{cluster="west"}'] == "2.0"
     assert found['interpulse_spark_skipped_total{cluster="west",reason="replicated"}'] == "4.0"
     assert found['interpulse_spark_errors_total{cluster="west"}'] == "1.0"
@@ -47,11 +46,24 @@ def test_batches_are_counted(metrics):
     assert float(found['interpulse_spark_last_success_timestamp{cluster="west"}']) > 1.7e9
 
 
+def test_entries_are_counted_also_while_a_batch_runs(metrics):
+    for _ in range(2):
+        metrics.show([], {"west": Written(3, 30, 900)})
+    found = read(metrics)
+    assert found['interpulse_spark_entries_total{cluster="west"}'] == "6.0"
+    assert found['interpulse_spark_messages_total{cluster="west"}'] == "60.0"
+    assert found['interpulse_spark_bytes_total{cluster="west"}'] == "1800.0"
+    copied_at = found['interpulse_spark_last_success_timestamp{cluster="west"}']
+    assert float(copied_at) > 1.7e9
+    metrics.show([], {"west": Written(0, 0, 0)})
+    assert read(metrics)['interpulse_spark_last_success_timestamp{cluster="west"}'] == copied_at
+
+
 def test_lag_is_shown_by_namespace_and_of_the_worst_topics_and_what_is_not_known_is_not(metrics):
     topics = [record(f"persistent://a/b/t{number}", number, float(number)) for number in range(60)]
     held = {**record("persistent://a/c/x", None, None, "HELD"), "lagMessages": None}
     for shown in ([held], [*topics, held]):
-        metrics.show(shown)
+        metrics.show(shown, {})
     found = read(metrics)
     assert found['interpulse_spark_lag_entries{cluster="west",namespace="a/b"}'] == str(float(sum(range(60))))
     assert found['interpulse_spark_lag_seconds{cluster="west",namespace="a/b"}'] == "59.0"
@@ -59,5 +71,5 @@ def test_lag_is_shown_by_namespace_and_of_the_worst_topics_and_what_is_not_known
     worst = [name for name in found if name.startswith("interpulse_spark_topic_lag_entries")]
     assert len(worst) == 50
     assert found['interpulse_spark_topics{cluster="west",state="HELD"}'] == "1.0"
-    metrics.show([])
+    metrics.show([], {})
     assert not any("_lag_" in name or "_topics{" in name for name in read(metrics))

@@ -72,7 +72,7 @@ def test_events_change_the_screen_and_the_log_stays_above_it(handler, capsys):
         live.take({"event": "ready", "what": "Spark", "seconds": 9.0})
         live.take({"event": "error", "cluster": "west", "error": "away"})
         logging.getLogger("x").warning("a line of the log")
-        live.show([record("a")])
+        live.show([record("a")], {})
     finally:
         live.close()
     text = output.getvalue()

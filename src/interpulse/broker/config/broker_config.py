@@ -478,6 +478,12 @@ class BrokerConfig(ProviderSettings):
     auto_topic_creation_lookup_timeout_ms: int = setting(
         5000, "Time that remote clusters may take to answer for a topic created here, in milliseconds.", least=1
     )
+    enable_replicated_subscriptions: bool = setting(
+        True,
+        "Subscriptions may be marked as replicated, and updates of them from other clusters apply. Interpulse takes no "
+        "snapshots, so replicatedSubscriptionsSnapshotFrequencyMillis, replicatedSubscriptionsSnapshotTimeoutSeconds "
+        "and replicatedSubscriptionsSnapshotMaxCachedPerSubscription have no effect.",
+    )
     replication_job: str = setting(
         "embedded",
         "Who runs the replication job: the broker as a child process, or an operator.",

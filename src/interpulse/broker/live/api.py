@@ -166,6 +166,8 @@ class TopicSettings:
     remote_clusters: tuple[str, ...] = ()
     replication_cursors_opened: bool = True
     """True to retain everything for remote clusters from the start; else from the job's first request on."""
+    replicated_subscriptions_enabled: bool = True
+    """False: no client marks a subscription as replicated, and updates from other clusters are ignored."""
     inactive_topics: InactiveTopicPolicies = field(default_factory=InactiveTopicPolicies)
     publish_rate: PublishRate | None = None
     dispatch_rate: DispatchRate | None = None

@@ -164,6 +164,11 @@ class EntryMetadataCache:
         """Return True if every entry from ``position`` on is known to be ordinary."""
         return not self._published and position >= self._known_from
 
+    def markers_after(self, position: Position) -> list[Position]:
+        """Return the known markers after a position, oldest first."""
+        known = (*self._parsed.items(), *self._published.items())
+        return sorted(marker for marker, metadata in known if metadata.is_marker and marker > position)
+
     def remember(self, position: Position, metadata: EntryMetadata) -> None:
         """Store the metadata of an entry that is not ordinary; all others since ``known_from`` are."""
         self._published[position] = metadata

@@ -128,6 +128,7 @@ def topic_settings(
         auto_subscription_creation_allowed=bool(policies.auto_subscription_creation_allowed),
         remote_clusters=remote_clusters(config.cluster_name, policies.replication_clusters or ()),
         replication_cursors_opened=is_copied_by_default(name, topic),
+        replicated_subscriptions_enabled=config.enable_replicated_subscriptions,
         inactive_topics=policies.inactive_topics,
         publish_rate=_if_limited(policies.publish_rate),
         dispatch_rate=_if_limited(policies.dispatch_rate),

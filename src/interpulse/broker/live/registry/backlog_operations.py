@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from interpulse.broker.live.entry_metadata import message_metadata_of
+from interpulse.broker.live.entry_metadata import entry_metadata_of, message_metadata_of
 from interpulse.broker.live.log_search import after_skipping, bytes_after, nth_waiting, trim_before
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.errors import Conflict, NotFound
@@ -88,7 +88,7 @@ async def analyze(topic: Topic, subscription: str, start: Position | None, limit
     """Read and count the backlog of a subscription; raise SubscriptionNotFound.
 
     It begins with the entry at ``start`` even if that is acknowledged: as in Pulsar, only acknowledgements after the
-    mark-delete position are left out.
+    mark-delete position are left out. Markers count, although the broker acknowledges them itself.
     """
     cursor = topic.subscription(subscription).cursor
     begun_ms, analysis = topic.now_ms(), BacklogAnalysis()
@@ -96,7 +96,8 @@ async def analyze(topic: Topic, subscription: str, start: Position | None, limit
     while (following := topic.log.next_position(after)) is not None and following <= topic.positions.durable:
         for entry in await topic.log.read(following, entries_max=_SCANNED_AT_ONCE, bytes_max=_SCANNED_BYTES):
             after = entry.position
-            if after > topic.positions.durable or (after > cursor.mark_delete and cursor.is_acknowledged(after)):
+            acknowledged = after > cursor.mark_delete and cursor.is_acknowledged(after)
+            if after > topic.positions.durable or (acknowledged and not entry_metadata_of(entry.entry).is_marker):
                 continue
             if analysis.entries >= limits.entries_max or topic.now_ms() - begun_ms > limits.time_ms_max:
                 analysis.aborted = True

@@ -125,6 +125,8 @@ async def _restore(topic: Topic, host: TopicHost, state: TopicStateStore) -> Non
         await topic.log.compacted.follow(pointer)
     for subscription_name, record in stored.items():
         topic.subscription_set.restore(subscription_name, record)
+    for subscription in topic.subscription_set.of_clients():
+        topic.cursor_placed(subscription)
     if topic.settings.deduplication_enabled:
         await (topic.sequences.begin() if snapshot is None else topic.sequences.resume(snapshot, topic.now_ms()))
     elif snapshot is not None:

@@ -23,7 +23,7 @@ from interpulse.broker.live.topic_state import BrokerEntryInterceptor
 from interpulse.model.errors import PulsarError, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
-from interpulse.storage.api import Log, LogTerminated
+from interpulse.storage.api import Log, LogEntry, LogTerminated
 
 _new = tuple.__new__
 _position_of, _producer_of = attrgetter("position"), attrgetter("producer")
@@ -49,6 +49,7 @@ class Publishing:
         "_clients",
         "_entry_metadata",
         "_log",
+        "_markers",
         "_pending",
         "_sequences",
         "_topic",
@@ -76,6 +77,7 @@ class Publishing:
         self._sequences = topic.sequences
         self._entry_metadata = topic.entry_metadata
         self._pending: list[PendingPublish] = []
+        self._markers: list[LogEntry] = []
 
     @property
     def pending_count(self) -> int:
@@ -107,6 +109,7 @@ class Publishing:
             self._entry_metadata.remember(position, metadata)
             if metadata.is_marker:
                 self.last_marker = position
+                self._markers.append(LogEntry(position, entries[-1]))
             self.chunk_published = self.chunk_published or bool(metadata.chunk_uuid)
         return position
 
@@ -122,6 +125,12 @@ class Publishing:
         for producer, publishes in groupby(done, _producer_of):
             producer.answered(publishes)
         return done
+
+    def take_markers(self, last: Position) -> list[LogEntry]:
+        """Return the markers up to this position that became durable since the last call."""
+        end = bisect_right(self._markers, last, key=_position_of)
+        taken, self._markers = self._markers[:end], self._markers[end:]
+        return taken
 
     def fail(self, refusal: PulsarError) -> None:
         """Refuse all pending publishes: the log has failed."""

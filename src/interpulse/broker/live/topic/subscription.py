@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Protocol
 
 from interpulse.broker.live.api import ConsumerSink, Delivery, SubscribeRequest, SubType
@@ -71,6 +71,9 @@ class SubscriptionOwner(DispatchOwner, Protocol):
         """Schedule the storing of cursors, and of sequence ids that are due."""
 
     async def store_cursor(self, subscription: Subscription) -> None: ...
+
+    def cursor_placed(self, subscription: Subscription) -> None:
+        """Pass the markers after the position at which a cursor was placed."""
 
     def forget_subscription(self, subscription: Subscription) -> None:
         """Forget a non-durable subscription that lost its last consumer."""
@@ -279,6 +282,17 @@ class Subscription:
         if self.durable:
             self._owner.cursors_changed()
 
+    def pass_markers(self, markers: Collection[Position]) -> None:
+        """Acknowledge these markers, which no consumer gets.
+
+        Markers after a message that still waits are stored with the next change, so that they cost no write each.
+        """
+        before = self.cursor.mark_delete
+        self.cursor.acknowledge_all(markers)
+        if self.durable and self.cursor.mark_delete != before:
+            self.last_moved_ms = self.now_ms()
+            self._owner.cursors_changed()
+
     # --- moving the cursor
 
     async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None:
@@ -289,6 +303,7 @@ class Subscription:
             self._reset(self._owner.positions.before(position, compacted=compacted))
             if ack_set and position.ledger >= 0:
                 self.cursor.acknowledge_part(position.position, mask_of(ack_set))
+            self._owner.cursor_placed(self)
             await self._owner.store_cursor(self)
 
     async def seek_to_time(self, publish_time_ms: int) -> None:
@@ -297,6 +312,7 @@ class Subscription:
             compacted = any(consumer.request.read_compacted for consumer in self.consumers)
             self.close_consumers()
             self._reset(await self._owner.positions.before_time(publish_time_ms, compacted=compacted))
+            self._owner.cursor_placed(self)
             await self._owner.store_cursor(self)
 
     def _reset(self, mark_delete: Position) -> None:
@@ -388,6 +404,12 @@ class Subscription:
     def properties_changed(self, properties: Mapping[str, str]) -> None:
         """Replace the properties; stored with the cursor."""
         self.properties = dict(properties)
+        self.cursor.changes += 1
+        self._owner.cursors_changed()
+
+    def replicate_state_changed(self, replicated: bool) -> None:
+        """Mark the subscription as replicated, or unmark it; stored with the cursor."""
+        self.replicate_state = replicated
         self.cursor.changes += 1
         self._owner.cursors_changed()
 

@@ -116,6 +116,7 @@ class SubscriptionSet:
                     since = self._owner.now_ms() - request.start_rollback_seconds * 1000
                     compacted = request.read_compacted
                     subscription.cursor.reset(await self._owner.positions.before_time(since, compacted=compacted))
+                await self._mark(subscription, request)
                 consumer = await subscription.add(request, sink)
                 try:
                     self._owner.check_open()
@@ -124,6 +125,13 @@ class SubscriptionSet:
                     consumer.close()
                     raise
                 return consumer
+
+    async def _mark(self, subscription: Subscription, request: SubscribeRequest) -> None:
+        """Mark a subscription as replicated if its consumer asks for it; durable on return. A mark stays."""
+        asked = request.replicate_state and self._owner.limits.settings.replicated_subscriptions_enabled
+        if asked and not subscription.replicate_state:
+            subscription.replicate_state_changed(True)
+            await self.store(subscription)
 
     def _check_copied_cursor(self, request: SubscribeRequest) -> None:
         cursor = request.copied_cursor
@@ -150,9 +158,25 @@ class SubscriptionSet:
         )
         async with created.changing:
             await self._store_new(created)
+        self._owner.cursor_placed(created)
+
+    async def create_replicated(self, name: str, mark_delete: Position) -> Subscription:
+        """Create a subscription that another cluster replicates to this one, unless there is one of this name.
+
+        Raises NotAllowed for a name that clients may not use or if there are too many, and ServiceNotReady.
+        """
+        self._owner.check_open()
+        _check_name(name)
+        if not self.is_of_client(name):
+            raise NotAllowed(f"The subscription name {name} is reserved")
+        if name not in self.by_name:
+            self._check_count()
+        start = max(mark_delete, self._owner.positions.before_first())
+        return await self.ensure(name, start, replicate_state=True)
 
     def _find_or_begin(self, request: SubscribeRequest, creation_allowed: bool) -> Subscription:
         _check_name(request.subscription)
+        settings = self._owner.limits.settings
         subscription = self.by_name.get(request.subscription)
         if subscription is None:
             self._check_not_reserved(request.subscription)
@@ -160,7 +184,7 @@ class SubscriptionSet:
                 raise SubscriptionNotFound(f"Subscription {request.subscription} does not exist on {self._owner.name}")
             if self.remote_of(request.subscription) is None:
                 self._check_count()
-                check_consumers_of_topic(self.consumer_count, self._owner.limits.settings.max_consumers)
+                check_consumers_of_topic(self.consumer_count, settings.max_consumers)
             start = None if request.durable else request.start_message_id
             first = self._start(start, request.initial_position, compacted=request.read_compacted)
             return self._begin(
@@ -170,7 +194,7 @@ class SubscriptionSet:
                     Cursor(self._owner.log, first),
                     durable=request.durable,
                     properties=request.properties,
-                    replicate_state=request.replicate_state,
+                    replicate_state=request.replicate_state and settings.replicated_subscriptions_enabled,
                 )
             )
         if subscription.durable != request.durable:
@@ -198,11 +222,11 @@ class SubscriptionSet:
             check_subscriptions(str(self._owner.name), len(self.of_clients()), limit)
 
     def of_clients(self) -> list[Subscription]:
-        return [
-            subscription
-            for name, subscription in self.by_name.items()
-            if name not in _INTERNAL_CURSORS and self.remote_of(name) is None
-        ]
+        return [subscription for name, subscription in self.by_name.items() if self.is_of_client(name)]
+
+    def is_of_client(self, name: str) -> bool:
+        """Return False for the name of a replication cursor, or of a cursor of the broker itself."""
+        return name not in _INTERNAL_CURSORS and self.remote_of(name) is None
 
     @property
     def consumer_count(self) -> int:
@@ -300,11 +324,13 @@ class SubscriptionSet:
                 if consumer.request.copied_cursor == cursor:
                     consumer.close_by_broker()
 
-    async def ensure(self, name: str, mark_delete: Position, *, by_policy: bool = False) -> None:
-        """Create a durable subscription after ``mark_delete`` unless there is one of this name."""
+    async def ensure(
+        self, name: str, mark_delete: Position, *, by_policy: bool = False, replicate_state: bool = False
+    ) -> Subscription:
+        """Return the durable subscription of this name; if there is none, create it after ``mark_delete``."""
         while True:
             subscription = self.by_name.get(name) or self._begin(
-                Subscription(self._owner, name, Cursor(self._owner.log, mark_delete))
+                Subscription(self._owner, name, Cursor(self._owner.log, mark_delete), replicate_state=replicate_state)
             )
             async with subscription.changing:
                 if subscription.deleted:
@@ -316,7 +342,7 @@ class SubscriptionSet:
                 except BaseException:
                     subscription.by_policy &= not changed  # so that the next call stores it
                     raise
-                return
+                return subscription
 
 
 def _check_name(name: str) -> None:

@@ -33,13 +33,14 @@ from interpulse.broker.live.producing.sequence_keeper import SequenceKeeper
 from interpulse.broker.live.shared_reads import SharedReads
 from interpulse.broker.live.topic import topic_stats
 from interpulse.broker.live.topic.backlog_quota import BacklogKeeper
+from interpulse.broker.live.topic.marker_answers import MarkerAnswers
 from interpulse.broker.live.topic.publishing import Publishing, deliveries_of
 from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.broker.live.topic.subscription_set import SubscriptionSet
 from interpulse.broker.live.topic.topic_clients import TopicClients, TopicLimits
 from interpulse.broker.live.topic_state import TopicBrokerEntryMetadata, TopicStateStore
 from interpulse.model.errors import PersistenceError, PulsarError, ServiceNotReady, TopicTerminated
-from interpulse.model.ids import MessageId, Position
+from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import FenceCause, Log, LogFenced, MetadataFull, StorageFull
 from interpulse.storage.cursors import COMPACTION_CURSOR, DEDUPLICATION_CURSOR
@@ -67,6 +68,7 @@ class Topic:
         "failed",
         "limits",
         "log",
+        "markers",
         "name",
         "now_ms",
         "positions",
@@ -115,6 +117,7 @@ class Topic:
         self._terminating = 0  # running calls
         self.publishing = Publishing(seen)
         self.compaction = Compaction(seen, host.compaction_permits)
+        self.markers = MarkerAnswers(seen, host.cluster)
         self._use_limits()
 
     # --- called by the log
@@ -129,6 +132,7 @@ class Topic:
         fresh = deliveries_of(done) if listening else []
         self.sequences.count(last.entry - previous.entry if last.ledger == previous.ledger else last.entry + 1)
         if self.publishing.last_marker > previous:
+            self.markers.stored(self.publishing.take_markers(last))
             for subscription in listening:
                 subscription.pump()
         elif fresh:
@@ -257,6 +261,10 @@ class Topic:
         """Store the cursor now; raise ServiceNotReady if the topic was closed meanwhile."""
         await self.subscription_set.store(subscription)
         self.check_open()
+
+    def cursor_placed(self, subscription: Subscription) -> None:
+        if subscription.replicate_state or self.publishing.last_marker > EARLIEST:
+            self.markers.cursor_placed(subscription)
 
     def forget_subscription(self, subscription: Subscription) -> None:
         self.subscription_set.forget(subscription)

@@ -515,6 +515,28 @@ def what_a_subscription_is_marked_with_stays_when_unloaded(broker: Addresses) ->
 
 
 @scenario
+def a_mark_of_replication_is_set_by_consumers_and_removed_by_operators(broker: Addresses) -> None:
+    with bench(broker) as topic:
+        path = f"{_path(topic.topic)}/subscription/s/replicatedSubscriptionStatus"
+        topic.member().subscribe()
+        topic.await_stats(isReplicated=False, replicated=False)
+        topic.member().subscribe(replicate_subscription_state=True)
+        topic.await_stats(isReplicated=True, replicated=True)
+        topic.member().subscribe(replicate_subscription_state=False)
+        topic.await_stats(isReplicated=True)
+        assert broker.call("GET", path) == {topic.topic: True}
+        broker.call("POST", path, False)
+        topic.await_stats(isReplicated=False, replicated=False)
+        topic.unload()
+        topic.member().subscribe()
+        topic.await_stats(isReplicated=False)
+        broker.call("POST", path, True)
+        topic.unload()
+        topic.member().subscribe()
+        topic.await_stats(isReplicated=True)
+
+
+@scenario
 def shared_goes_by_level_and_permits(broker: Addresses) -> None:
     with bench(broker) as topic:
         low, high = topic.member(), topic.member()

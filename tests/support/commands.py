@@ -346,6 +346,7 @@ def send(
     num_messages: int = 1,
     highest_sequence_id: int = 0,
     is_chunk: bool = False,
+    marker: bool = False,
 ) -> bytes:
     """Send an entry built by frames.build_entry."""
     head = send_head(
@@ -355,6 +356,7 @@ def send(
         num_messages=num_messages,
         highest_sequence_id=highest_sequence_id,
         is_chunk=is_chunk,
+        marker=marker,
     )
     return b"".join((head, entry))
 

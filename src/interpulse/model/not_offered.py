@@ -28,7 +28,6 @@ class NotOffered(StrEnum):
     PERMISSIONS_ON_SEVERAL_TOPICS = "grant and revoke topic by topic"
     PROXY = "metrics of a proxy are at its /metrics"
     PUBLISHING_OVER_HTTP = "publish with a client"
-    REPLICATED_SUBSCRIPTIONS = "the position of a subscription is not copied to other clusters"
     RESOURCE_GROUPS = "rates and quotas are set for topics and namespaces, not for groups of them"
     SCALABLE_TOPICS = "topics have partitions instead of segments that split automatically"
     SCHEMA_PLACES = "the broker decides where schemas are stored; ask for all schemas of the topic"

@@ -327,6 +327,9 @@ class Subscriptions:
     IS_REPLICATED = _subscription(
         "GET", "/replicatedSubscriptionStatus", TopicOperation.GET_REPLICATED_SUBSCRIPTION_STATUS
     )
+    SET_REPLICATED = _subscription(
+        "POST", "/replicatedSubscriptionStatus", TopicOperation.SET_REPLICATED_SUBSCRIPTION_STATUS
+    )
     GET_PROPERTIES = _subscription("GET", "/properties", TopicOperation.CONSUME)
     SET_PROPERTIES = _subscription("PUT", "/properties", TopicOperation.SUBSCRIBE)
 

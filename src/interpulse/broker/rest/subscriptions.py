@@ -23,7 +23,7 @@ from interpulse.broker.rest.http.at_owner import (
 )
 from interpulse.broker.rest.http.bodies import MESSAGE_POSITION, NEW_SUBSCRIPTION, RESET_POSITION
 from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json
-from interpulse.model.errors import AlreadyExists, InvalidRequest, SubscriptionNotFound
+from interpulse.model.errors import AlreadyExists, Conflict, InvalidRequest, SubscriptionNotFound
 from interpulse.model.ids import LATEST, MessageId
 from interpulse.model.names import TopicName
 from interpulse.model.operations import Subscriptions
@@ -46,6 +46,8 @@ async def create_subscription(call: Call) -> None:
     position = _position(body) if body else MessageId(*LATEST)
     properties = body.get("properties") or {}
     replicated = call.flag("replicated")
+    if replicated:
+        _check_replicated_enabled(call)
 
     async def create(names: Sequence[TopicName]) -> None:
         if call.context.others is not None and name not in names:
@@ -148,12 +150,27 @@ async def get_backlog_size(call: Call) -> Answer:
 
 
 async def get_replicated_status(call: Call) -> Answer:
-    """Return, for each topic with the subscription, True if it was created with replicated state."""
+    """Return, for each topic with the subscription, True if it is marked as replicated."""
     states = {}
     async for topic in open_each(call):
         found = (await open_persistent(call, topic.name)).subscription(call.subscription)
         states[str(topic.name)] = found.replicate_state
     return answer_json(states)
+
+
+async def set_replicated_status(call: Call) -> None:
+    replicated = call.boolean()
+    _check_replicated_enabled(call)
+    async for opened in open_each(call):
+        topic = await open_persistent(call, opened.name)
+        subscription = topic.subscription(call.subscription)
+        subscription.replicate_state_changed(replicated)
+        await topic.store_cursor(subscription)
+
+
+def _check_replicated_enabled(call: Call) -> None:
+    if not call.context.dynamic.config.enable_replicated_subscriptions:
+        raise Conflict("Replicated subscriptions are turned off: enableReplicatedSubscriptions=false")
 
 
 async def get_properties(call: Call) -> Answer:
@@ -215,6 +232,7 @@ ROUTES: Final = (
     at_owner(Route(Subscriptions.EXPIRE, expire_by_time), by_partition),
     at_owner(Route(Subscriptions.EXPIRE_ALL, expire_all_by_time), by_partition),
     at_owner(Route(Subscriptions.SET_PROPERTIES, set_properties), by_partition),
+    at_owner(Route(Subscriptions.SET_REPLICATED, set_replicated_status), by_partition),
     at_owner(Route(Subscriptions.LIST, list_subscriptions), joined_lists),
     at_owner(Route(Subscriptions.IS_REPLICATED, get_replicated_status), joined_objects),
     at_owner(Route(Subscriptions.GET_PROPERTIES, get_properties), joined_objects),

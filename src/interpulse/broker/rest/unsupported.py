@@ -83,7 +83,6 @@ _OF_TOPICS: Final = (
 )
 _SCALABLE: Final = f"{_ADMIN}/scalable/{{tenant}}/{{namespace}}"
 _QUOTAS: Final = f"{_ADMIN}/resource-quotas"
-_REPLICATED_STATUS: Final = f"{TOPIC_PATH}/subscription/{{subscription}}/replicatedSubscriptionStatus"
 _PUBLISHING: Final = "/topics/{domain}/{tenant}/{namespace}/{topic}"
 """The path at which Pulsar's broker takes messages; its OpenAPI description has it below /admin/v2."""
 
@@ -99,12 +98,6 @@ _REFUSED: Final[tuple[tuple[str, str, Permission, NotOffered], ...]] = (
         f"{_ADMIN}/schemas/{{tenant}}/{{namespace}}/{{topic}}/metadata",
         TopicOperation.GET_METADATA,
         NotOffered.SCHEMA_PLACES,
-    ),
-    (
-        "POST",
-        _REPLICATED_STATUS,
-        TopicOperation.SET_REPLICATED_SUBSCRIPTION_STATUS,
-        NotOffered.REPLICATED_SUBSCRIPTIONS,
     ),
     *(
         ("POST", f"{topic}{part}", TopicOperation.PRODUCE, NotOffered.PUBLISHING_OVER_HTTP)

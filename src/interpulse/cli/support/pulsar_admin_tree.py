@@ -48,7 +48,6 @@ _REASONS: Final = (
     ("get-internal-config", NotOffered.INTERNAL_CONFIGURATION),
     ("shadow", NotOffered.SHADOW_TOPICS),
     ("cluster-migration|migration-state", NotOffered.CLUSTER_MIGRATION),
-    ("replicated-subscription", NotOffered.REPLICATED_SUBSCRIPTIONS),
 )
 """Reasons for single commands, by a part of their names."""
 

@@ -11,6 +11,7 @@ from interpulse.client.admin.calls import ask, send
 from interpulse.client.admin.messages import is_committed, is_marker, messages_in_answer
 from interpulse.client.admin.topic_policies import TopicPoliciesAdmin
 from interpulse.client.json_readers import (
+    boolean,
     each,
     ignored,
     integer,
@@ -422,6 +423,14 @@ class TopicsAdmin:
     ) -> None:
         """Replace all properties of a subscription."""
         await send(self._http, Subscriptions.SET_PROPERTIES, topic, subscription, body=dict(properties))
+
+    async def subscription_replicated(self, topic: TopicName | str, subscription: str) -> dict[str, bool]:
+        """Return, for a topic or for each partition, True if the subscription is marked as replicated."""
+        return await ask(self._http, Subscriptions.IS_REPLICATED, topic, subscription, read=each(boolean))
+
+    async def set_subscription_replicated(self, topic: TopicName | str, subscription: str, replicated: bool) -> None:
+        """Mark a subscription as replicated, or remove the mark. Raise Conflict if the broker has this turned off."""
+        await send(self._http, Subscriptions.SET_REPLICATED, topic, subscription, body=replicated)
 
     # Policies
 

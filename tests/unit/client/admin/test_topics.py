@@ -77,6 +77,12 @@ Call = Callable[[AdminClient], Awaitable[Any]]
             {"k": "v"},
         ),
         (
+            lambda a: a.topics.set_subscription_replicated(TOPIC, "s", False),
+            "POST",
+            f"{ROOT}/subscription/s/replicatedSubscriptionStatus",
+            False,
+        ),
+        (
             lambda a: a.topics.create_subscription(TOPIC, "s /1"),
             "PUT",
             f"{ROOT}/subscription/s%2B%252F1?replicated=false",
@@ -147,6 +153,12 @@ async def test_change_when_asked_for_then_request_is_as_pulsars(
             MessageId(1, 2, 3, 4),
         ),
         (lambda a: a.topics.replication_status(TOPIC), f"{ROOT}/replication/status", [{"x": 1}], [{"x": 1}]),
+        (
+            lambda a: a.topics.subscription_replicated(TOPIC, "s"),
+            f"{ROOT}/subscription/s/replicatedSubscriptionStatus",
+            {"persistent://t/ns/a b": True},
+            {"persistent://t/ns/a b": True},
+        ),
         (
             lambda a: a.lookup.topic(TOPIC),
             "/lookup/v2/topic/persistent/t/ns/a+b",

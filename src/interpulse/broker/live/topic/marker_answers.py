@@ -67,6 +67,8 @@ class MarkerAnswers:
 
         The log is read only for markers from before the topic was loaded, and only directly after the position.
         """
+        if not self._topic.subscription_set.is_of_client(subscription.name):
+            return
         durable, mark_delete = self._topic.positions.durable, subscription.cursor.mark_delete
         known = [position for position in self._topic.entry_metadata.markers_after(mark_delete) if position <= durable]
         if known:

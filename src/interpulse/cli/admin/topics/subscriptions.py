@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from interpulse.cli.admin.wide_lists import print_subscriptions
+from interpulse.cli.policies.policy_forms import one_of, switch
 from interpulse.cli.support.call_commands import call_command, pairs_option, topic_argument, topic_command
 from interpulse.cli.support.params import MESSAGE_ID, TIME
 from interpulse.clock import now_ms
@@ -57,6 +58,13 @@ _call("unsubscribe", "delete_subscription", "Delete a subscription.", _subscript
 _call("skip", "skip", "Acknowledge the next messages of a subscription.", _subscription, _count)
 _call("clear-backlog", "skip_all", _CLEAR, _subscription)
 _call("skip-all", "skip_all", _CLEAR, _subscription)
+_call(
+    "get-replicated-subscription-status",
+    "subscription_replicated",
+    "Print, for a topic or for each partition, true if a subscription is marked as replicated.",
+    _subscription,
+    show=print_json,
+)
 _call("analyze-backlog", "analyze_backlog", _ANALYZE, _subscription, _start, show=print_json)
 
 
@@ -149,6 +157,14 @@ async def update_subscription_properties(
     if cleared == bool(properties):
         raise click.UsageError("Either --property or --clear has to be provided")
     await admin.topics.set_subscription_properties(topic, subscription, properties)
+
+
+@_topic_command("set-replicated-subscription-status")
+@_subscription
+@switch("replication of the position")
+async def set_replicated(admin: AdminClient, topic: TopicName, subscription: str, enable: bool, disable: bool) -> None:
+    """Mark a subscription as replicated to other clusters, or remove the mark."""
+    await admin.topics.set_subscription_replicated(topic, subscription, one_of(enable, disable))
 
 
 @_topic_command("expire-messages-all-subscriptions")

@@ -43,6 +43,13 @@ GIVEN = {"ledgerId": 3, "entryId": 4, "partitionIndex": -1, "batchIndex": -1}
         ("skip t/ns/a -s s -n 9", "POST", f"{ROOT}/skip/9", None),
         ("clear-backlog t/ns/a -s s", "POST", f"{ROOT}/skip_all", None),
         ("skip-all t/ns/a -s s", "POST", f"{ROOT}/skip_all", None),
+        ("set-replicated-subscription-status t/ns/a -s s -e", "POST", f"{ROOT}/replicatedSubscriptionStatus", True),
+        (
+            "set-replicated-subscription-status t/ns/a -s s --disable",
+            "POST",
+            f"{ROOT}/replicatedSubscriptionStatus",
+            False,
+        ),
     ],
 )
 def test_change_when_typed_then_is_asked_for(
@@ -74,6 +81,8 @@ def test_reset_when_no_target_is_given_then_is_wrong_usage(web: StubWeb, run_adm
         ("expire-messages-all-subscriptions t/ns/a", "Missing option"),
         ("update-subscription-properties t/ns/a -s s", "Either --property or --clear"),
         ("update-subscription-properties t/ns/a -s s -p a=b -c", "Either --property or --clear"),
+        ("set-replicated-subscription-status t/ns/a -s s", "either --enable or --disable"),
+        ("set-replicated-subscription-status t/ns/a -s s -e -d", "either --enable or --disable"),
         ("skip t/ns/a -s s -n 9 --nonsense", "No such option"),
     ],
 )
@@ -88,6 +97,12 @@ def test_change_when_arguments_do_not_fit_then_nothing_is_asked(
 def test_subscription_properties_when_asked_for_then_are_one_line_of_json(web: StubWeb, run_admin: RunAdmin) -> None:
     web.answer("GET", f"{ROOT}/properties", {"a": "b", "c": "d"})
     assert run_admin("topics", "get-subscription-properties", "t/ns/a", "-s", "s").stdout == '{"a":"b","c":"d"}\n'
+
+
+def test_replicated_status_when_asked_for_then_is_that_of_each_partition(web: StubWeb, run_admin: RunAdmin) -> None:
+    web.answer("GET", f"{ROOT}/replicatedSubscriptionStatus", {"persistent://t/ns/a": True})
+    printed = run_admin("topics", "get-replicated-subscription-status", "t/ns/a", "-s", "s").stdout
+    assert printed == '{\n  "persistent://t/ns/a" : true\n}\n'
 
 
 def test_subscriptions_when_listed_then_come_one_per_line(web: StubWeb, run_admin: RunAdmin) -> None:

@@ -28,6 +28,7 @@ ORIGINAL_SEQUENCE = "__interpulse_seq"
 MARK_PREFIXES = ("__MSG_PROP_REPL_", "__interpulse_")
 """Prefixes of properties that a copy has and its original lacks."""
 
+_CARRIED: Final = (pb.REPLICATED_SUBSCRIPTION_SNAPSHOT_RESPONSE, pb.REPLICATED_SUBSCRIPTION_UPDATE)
 _POSITION: Final = re.compile(r"(\d{1,19}):(\d{1,19})", re.ASCII)
 _NUMBER_MAX: Final = 2**63 - 1
 
@@ -56,6 +57,16 @@ def skip_reason(
         return SKIP_REPLICATED
     addressed = metadata.replicate_to
     return SKIP_NOT_ADDRESSED if addressed and target_cluster not in addressed else None
+
+
+def is_carried_marker(metadata: pb.MessageMetadata, target_cluster: str | None) -> bool:
+    """Return True for a response, or the update of a subscription, that the source wrote for ``target_cluster``.
+
+    The other markers are for the cluster that wrote them.
+    """
+    if target_cluster is None or metadata.replicated_from or metadata.marker_type not in _CARRIED:
+        return False
+    return not metadata.replicate_to or target_cluster in metadata.replicate_to
 
 
 def _comes_from(cluster: str, metadata: pb.MessageMetadata, here: str) -> bool:
@@ -97,9 +108,9 @@ class EntryMarker:
 
     def __init__(self, lane_name: str, source_cluster: str | None) -> None:
         """Create the marks of a lane. A copy that is not replication has no origin."""
-        origin = b"" if source_cluster is None else text_field(5, source_cluster)
+        self._origin = b"" if source_cluster is None else text_field(5, source_cluster)
         self._lane_name = lane_name
-        constant = text_field(1, lane_name) + origin
+        constant = text_field(1, lane_name) + self._origin
         self._fields = StampEncoder(constant, _KEYS).fields
         self._copies = codec().entry_stamper(constant, _KEYS)
 
@@ -118,6 +129,11 @@ class EntryMarker:
         if metadata.replicated_from:
             return self._mark_forwarded(_for_target(raw, metadata, schema_version), position, sequence_id)
         return _for_target(raw, metadata, schema_version) + self._fields(metadata, position, sequence_id)
+
+    def mark_carried(self, raw: bytes, position: tuple[int, int]) -> bytes:
+        """Return the metadata of a copied marker, as Pulsar's replicators write it: without the name of the lane."""
+        fields = text_field(1, SOURCE_POSITION) + text_field(2, f"{position[0]}:{position[1]}")
+        return b"".join((raw, b"\x22", varint(len(fields)), fields, self._origin))
 
     def copies(
         self,

@@ -13,6 +13,7 @@ from interpulse.replication.copy import (
     SKIP_REPLICATED,
     SOURCE_POSITION,
     EntryMarker,
+    is_carried_marker,
     is_copied_by_lane,
     renumber,
     replicator_position,
@@ -120,6 +121,32 @@ def test_transaction_marks_are_removed():
 )
 def test_skip_rules(values, expected):
     assert skip_reason(metadata(**values), "west") == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "carried"),
+    [
+        ({"marker_type": pb.REPLICATED_SUBSCRIPTION_SNAPSHOT_RESPONSE, "replicate_to": ["west"]}, True),
+        ({"marker_type": pb.REPLICATED_SUBSCRIPTION_SNAPSHOT_RESPONSE, "replicate_to": ["north"]}, False),
+        ({"marker_type": pb.REPLICATED_SUBSCRIPTION_UPDATE}, True),
+        ({"marker_type": pb.REPLICATED_SUBSCRIPTION_UPDATE, "replicated_from": "west"}, False),
+        ({"marker_type": pb.REPLICATED_SUBSCRIPTION_SNAPSHOT_REQUEST}, False),
+        ({"marker_type": pb.REPLICATED_SUBSCRIPTION_SNAPSHOT, "replicate_to": ["east"]}, False),
+        ({"marker_type": pb.TXN_COMMIT}, False),
+        ({}, False),
+    ],
+)
+def test_markers_for_other_clusters_are_carried(values, carried):
+    assert is_carried_marker(metadata(**values), "west") == carried
+    assert not is_carried_marker(metadata(**values), None)
+
+
+def test_carried_marker_has_the_marks_of_a_replicator_and_keeps_its_name_and_number():
+    marker = metadata(marker_type=11, producer_name="pulsar.marker", sequence_id=0)
+    copy = pb.MessageMetadata.FromString(EntryMarker("lane", "east").mark_carried(marker.SerializeToString(), (3, 11)))
+    assert (copy.producer_name, copy.sequence_id, copy.replicated_from) == ("pulsar.marker", 0, "east")
+    assert [(each.key, each.value) for each in copy.properties] == [("__MSG_PROP_REPL_SOURCE_POSITION", "3:11")]
+    assert not copy.HasField("highest_sequence_id")
 
 
 FORWARDED = {"replicated_from": "east", "producer_name": "interpulse.p.east-->middle.e0"}

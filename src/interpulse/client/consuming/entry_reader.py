@@ -66,7 +66,8 @@ class EntryReader(AsyncCloses):
     It never creates the topic and leaves no subscription behind. At most about ``buffer_bytes`` are buffered or in
     flight. After a lost connection it resumes after the last entry it has, without duplicates or gaps.
 
-    Entries that the broker does not deliver (markers, aborted transactions) may be missing at the end of a range. With
+    Entries that the broker does not deliver (markers, aborted transactions) may be missing at the end of a range;
+    Interpulse delivers markers to readers with a ``replication_cursor``. With
     ``read_compacted``, entries removed by compaction may be missing as well. After ``silence_ms`` without entries the
     reader verifies that it has reached the end.
 

@@ -153,6 +153,17 @@ class EntrySender(AsyncCloses):
         )
         return (await sending)[0]
 
+    async def send_marker(self, sequence_id: int, entry: bytes) -> asyncio.Future[Receipt]:
+        """Send a marker of a broker, which brokers do not de-duplicate; see :meth:`send_entry`.
+
+        Its receipt has ``sequence_id``, which does not count as one of the producer. A lost connection may lose the
+        marker: its receipt is empty then.
+        """
+        await self._send_queue.room(entries_max=self._window_entries, bytes_max=self._window_bytes)
+        if self._permit is not None:
+            await self._permit(sequence_id)
+        return self._send_queue.send(Outgoing([entry], [sequence_id], [1], is_marker=True))
+
     async def send_run(
         self,
         sequence_ids: Sequence[int],

@@ -149,6 +149,7 @@ class SendQueue:
         """Open the producer and send the unconfirmed entries again; called by the connection handler."""
         if self._handler.is_reconnecting:
             self._epoch += 1
+            self._unconfirmed.drop_markers()
         schema = await self._schema_at(connection)
         name = self._request.name
         holds = None if name is None else (self.topic, name)
@@ -220,8 +221,8 @@ class SendQueue:
         return future
 
     def _frames(self, outgoing: Outgoing) -> Sequence[bytes]:
-        entries, sequence_ids, counts, highest_sequence_id, is_chunk = outgoing
-        if highest_sequence_id is None and not is_chunk:
+        entries, sequence_ids, counts, highest_sequence_id, is_chunk, is_marker = outgoing
+        if highest_sequence_id is None and not (is_chunk or is_marker):
             return self._encode(sequence_ids, counts, entries)
         head = commands.send_head(
             self._id,
@@ -230,6 +231,7 @@ class SendQueue:
             num_messages=counts[0],
             highest_sequence_id=highest_sequence_id or 0,
             is_chunk=is_chunk,
+            marker=is_marker,
         )
         return head, entries[0]
 

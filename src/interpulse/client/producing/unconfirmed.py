@@ -30,6 +30,9 @@ class Outgoing(NamedTuple):
     is_chunk: bool = False
     """True if this is a single entry that is a chunk of a message."""
 
+    is_marker: bool = False
+    """True if this is a single marker, which brokers do not de-duplicate. It is sent once."""
+
 
 class Receipt(NamedTuple):
     """Confirmation that entries sent together are stored, or were recognized as stored before."""
@@ -144,6 +147,20 @@ class UnconfirmedEntries:
             if not front.future.done():
                 front.future.set_result(Receipt(awaited, confirmed))
         return count
+
+    def drop_markers(self) -> None:
+        """Drop the markers without a receipt, and answer each with an empty one.
+
+        Sent again before repeated entries, a marker would be stored again but confirmed after them: brokers answer
+        repeated entries at once. A lost marker does no harm.
+        """
+        dropped = [waiting for waiting in self._waiting if waiting.outgoing.is_marker]
+        for waiting in dropped:
+            self._waiting.remove(waiting)
+            self.count -= 1
+            self.bytes -= _size_of(waiting.outgoing.entries)
+            if not waiting.future.done():
+                waiting.future.set_result(Receipt((), ()))
 
     def fail_front(self, failure: PulsarError) -> None:
         """Drop the entries at the front, which were sent together, and fail them with ``failure``."""

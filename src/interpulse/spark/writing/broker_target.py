@@ -110,6 +110,11 @@ class LaneSender:
         if self.unproven_after is not None and not is_chunk:
             await self._prove(highest)
 
+    async def send_marker(self, sequence_id: int, entry: bytes) -> None:
+        """Send a marker, which is no entry of the lane. Raises what stopped the sender."""
+        self._receipts.append(await self._sender.send_marker(sequence_id, entry))
+        self.sent_count += 1
+
     async def _prove(self, sent: int) -> None:
         """Open the producer again: a broker that de-duplicates has the sequence id. Raises NotAllowed."""
         await self.drain()

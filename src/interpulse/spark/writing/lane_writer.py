@@ -14,7 +14,7 @@ from typing import NamedTuple
 from interpulse.client.consuming.entry_reader import EntryRun
 from interpulse.model.errors import AlreadyClosed, NotConnected, OperationTimeout, PulsarError
 from interpulse.model.ids import EARLIEST, Position
-from interpulse.replication.copy import SKIP_PASSED, EntryMarker, skip_reason
+from interpulse.replication.copy import SKIP_PASSED, EntryMarker, is_carried_marker, skip_reason
 from interpulse.spark.lanes import (
     NO_SEQUENCE,
     UNTOUCHED,
@@ -227,6 +227,9 @@ class LaneWriter:
         payload: bytes | memoryview,
     ) -> None:
         options = self._options
+        if is_carried_marker(metadata, options.target_cluster):
+            await self._carry(report, position, raw, payload)
+            return
         forwarded_by = options.source_cluster if options.forward == "origin" else None
         reason = skip_reason(metadata, options.target_cluster, forwarded_by=forwarded_by)
         if reason is not None:
@@ -247,6 +250,22 @@ class LaneWriter:
             marked = self._markers[report.topic].mark(raw, metadata, position, sequence_id, version)
             count = metadata.num_messages_in_batch
             await lane.send([sequence_id], [count], [build_entry(marked, payload)], is_chunk=is_chunk)
+        except PulsarError as refusal:
+            self._hold(report, refusal)
+
+    async def _carry(
+        self, report: LaneReport, position: tuple[int, int], raw: bytes, payload: bytes | memoryview
+    ) -> None:
+        """Send a marker in its place among the entries.
+
+        It has no part in the numbers of the lane. A retry sends it again, and a lost connection may lose it: its
+        cluster ignores repeated responses, and asks again without one.
+        """
+        try:
+            sequence_id = pack_sequence(*position)
+            lane = self._lanes.get(report.topic) or await self._open(report, sequence_id)
+            marked = self._markers[report.topic].mark_carried(raw, position)
+            await lane.sender.send_marker(sequence_id, build_entry(marked, payload))
         except PulsarError as refusal:
             self._hold(report, refusal)
 

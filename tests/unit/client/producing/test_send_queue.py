@@ -101,6 +101,19 @@ async def test_unconfirmed_when_the_connection_breaks_then_sent_again_in_order_u
     await queue.close()
 
 
+async def test_marker_when_the_connection_breaks_then_is_not_sent_again(
+    broker: ScriptedBroker, session: Session
+) -> None:
+    answer_once(broker, pb.BaseCommand.SEND, lambda peer, frame: peer.drop())
+    queue = await open_queue(session)
+    marker = Outgoing([ENTRY], [1], [1], is_marker=True)
+    futures = [queue.send(each) for each in (run_of(0), marker, run_of(2))]
+    receipts = await asyncio.gather(*futures)
+    assert broker.stored == [0, 2]
+    assert [len(receipt.positions) for receipt in receipts] == [1, 0, 1]
+    await queue.close()
+
+
 def receipts_for(queue_id: int, *numbers: int) -> bytes:
     return b"".join(commands.send_receipt(queue_id, number, 0, 1, number) for number in numbers)
 

@@ -72,3 +72,13 @@ async def test_fail_front_drops_the_rest_of_a_run_alone() -> None:
     queue.fail_all(AlreadyClosed("closed"))
     assert isinstance(second.exception(), AlreadyClosed)
     assert queue.futures == []
+
+
+async def test_markers_when_dropped_then_the_rest_stays_in_order_and_their_receipts_are_empty() -> None:
+    marker = Outgoing([b"xx"], [2], [1], is_marker=True)
+    queue, (first, dropped, last) = queue_of(outgoing(1), marker, outgoing(3, 4))
+    queue.drop_markers()
+    assert [list(run.sequence_ids) for run in queue] == [[1], [3, 4]]
+    assert (queue.count, queue.bytes) == (3, 8)
+    assert (dropped.result().duplicates, dropped.result().last_position) == ([], None)
+    assert (first.done(), last.done()) == (False, False)

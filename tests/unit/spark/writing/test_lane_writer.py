@@ -86,6 +86,10 @@ class FakeSender:
             self._send(sequence_id, count, entry, is_chunk)
         self.sent_count += 1
 
+    async def send_marker(self, sequence_id, entry):
+        self.target.stored.append(Stored(self.topic, "", sequence_id, entry))
+        self.sent_count += 1
+
     def take_receipts(self):
         self.received_count = min(self.sent_count, self.target.receipts)
 
@@ -747,3 +751,54 @@ async def test_repeated_batch_that_has_nothing_left_to_copy_records_what_was_cop
     writer.recall(TOPIC, Position(5, 1))
     (report,) = await writer.finish()
     assert (report.after, report.state.copied_upto, report.is_recorded) == (Position(5, 1), Position(5, 1), True)
+
+
+def joined(*batches):
+    return EntryRows(*(list(itertools.chain(*columns)) for columns in zip(*batches, strict=True)))
+
+
+async def test_marker_for_the_target_is_sent_in_its_place_and_has_no_part_in_the_numbers():
+    target = FakeTarget()
+    batch = joined(rows(0), rows(1, marker_type=11, replicate_to=["west"]), rows(2), rows(3, marker_type=13))
+    report = await write(target, batch)
+    assert target.ids == ids(0, 1, 2, 3)
+    marker = parse_entry(target.stored[1].entry)
+    assert (marker.metadata.producer_name, marker.metadata.replicated_from) == ("app", "east")
+    assert (marker.metadata.sequence_id, bytes(marker.payload)) == (1, b"payload")
+    assert (report.state.sequence_id, report.entries, report.skipped) == (ids(2)[0], 2, {})
+    assert target.known == {(TOPIC, "lane"): ids(2)[0]}
+    again = await write(target, batch, LaneState(ids(0)[0], Position(1, 0)))
+    assert (again.replays, again.state.sequence_id) == (2, ids(2)[0])
+
+
+async def test_markers_of_other_kinds_are_skipped():
+    target = FakeTarget()
+    report = await write(target, joined(rows(0, marker_type=10), rows(1, marker_type=13, replicated_from="west")))
+    assert (target.stored, report.skipped) == ([], {"marker": 2})
+
+
+async def test_marker_when_it_has_its_receipt_then_counts_as_copied():
+    target = FakeTarget()
+    writer = lanes(target, {})
+    await put_runs(writer, rows(4, marker_type=13))
+    assert writer.copied() == {}
+    target.receipts = 1
+    assert writer.copied() == {TOPIC: (Position(5, 4), 0, 0, 0)}
+    await writer.finish()
+    await writer.close()
+
+
+async def test_marker_when_the_target_cannot_take_it_then_its_lane_is_held():
+    class Refusing(FakeSender):
+        async def send_marker(self, sequence_id, entry):
+            raise TopicTerminated("no more")
+
+    class Target(FakeTarget):
+        async def open_lane(self, topic, producer_name, *, is_new):
+            return Refusing(self, topic, producer_name)
+
+    writer = lanes(Target(), {}, isolate=True)
+    await put(writer, rows(4, marker_type=13))
+    (report,) = await writer.finish()
+    assert report.held == "no more"
+    await writer.close()

@@ -141,6 +141,7 @@ class SingleActiveDispatch:
         if chosen is not None:
             self.feed.read_compacted = chosen.request.read_compacted
             self.feed.key_ranges = self._ranges_of(chosen)
+            self.feed.markers_delivered = chosen.request.copied_cursor is not None
         self.feed.rewind(self._cursor.mark_delete)
         self.pump()
 

@@ -2,7 +2,7 @@
 
 The feed's position is *after* the last consumed entry. Entries in the log's memory are returned immediately; others are
 read in a reader thread, one read at a time, and the dispatcher is called back afterwards. The feed acknowledges markers
-itself, and omits acknowledged entries.
+itself, and omits acknowledged entries. Only tasks that copy the topic to another cluster get markers.
 
 The entries of replays that are held are cached for a while. The cache is optional: it has a bound of its own, shares
 one with all other reads of the broker, and missing entries are read from the log.
@@ -76,6 +76,8 @@ class EntryFeed:
         """True to read the compacted ledger instead of the log after it."""
         self.key_ranges: Sequence[KeyRange] = ()
         """Key ranges of delivered entries; () = all."""
+        self.markers_delivered = False
+        """True for a task that copies the topic to another cluster, which some markers are meant for."""
         self._ahead: list[LogEntry] = []
         self._held = -1
         """The number of the entries ahead in the read buffer limiter."""
@@ -204,6 +206,8 @@ class EntryFeed:
         cursor = self._cursor
         metadata = self._source.entry_metadata.get(position, entry)
         if metadata.is_marker:
+            if self.markers_delivered:
+                return Delivery(position, entry)
             cursor.acknowledge(position)
             return None
         if untouched:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+import urllib.request
 import uuid
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pulsar
 import pytest
@@ -163,3 +166,59 @@ def test_messages_do_not_circle_between_our_job_and_its_replicator(pair: Pair) -
         at_home = "real" if cluster is pair.source else "ours"
         origins = {((each.content or b"").split()[0].decode(), each.replicated_from) for each in found}
         assert origins == {(at_home, None), ("ours" if at_home == "real" else "real", other.name)}
+
+
+def markers(cluster: Cluster, topic: str) -> Counter[tuple[int, str]]:
+    """The types of stored markers, each with the cluster that it came from, "" for those written here."""
+    found: Counter[tuple[int, str]] = Counter()
+    path = topic.replace("://", "/")
+    for number in range(1, stored_entries(cluster, topic) + 1):
+        query = f"initialPosition=earliest&messagePosition={number}"
+        with urllib.request.urlopen(f"{cluster.web_url}/admin/v2/{path}/examinemessage?{query}") as answer:
+            kind = answer.headers["X-Pulsar-marker-type"]
+            if kind is not None:
+                found[int(kind), answer.headers["X-Pulsar-replicated-from"] or ""] += 1
+    return found
+
+
+def rests(*clusters: Cluster, topic: str) -> bool:
+    """Whether no log grows within five seconds."""
+    before = [stored_entries(cluster, topic) for cluster in clusters]
+    time.sleep(5)
+    return [stored_entries(cluster, topic) for cluster in clusters] == before
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("ours", ["embedded"], indirect=True)
+def test_marked_subscription_moves_here_with_the_one_there_and_markers_end(pair: Pair) -> None:
+    topic = pair.topic("flights")
+    pair.source.run(f"topics create {topic}")
+    pair.enable()
+    with Client(pair.source.service_url) as client:
+        client.create_producer(topic).close()
+        until(replicating(pair, topic), True)
+        pair.target.run(f"namespaces set-clusters {pair.namespace} -c {pair.both} --skipCompareTopicPartitions")
+        consumer = client.subscribe(topic, "s", subscription_type="shared", replicate_subscription_state=True)
+        producer = client.create_producer(topic, batching_enabled=False)
+
+        def subscription() -> dict[str, Any]:
+            stats = pair.target.json(f"topics stats {topic}")
+            return stats["subscriptions"].get("s", {"msgBacklog": -1, "isReplicated": False})
+
+        published = 0
+        deadline = time.monotonic() + 240
+        while not subscription()["isReplicated"] or published < 30:
+            assert time.monotonic() < deadline, markers(pair.target, topic)
+            producer.send(b"%d" % published)
+            consumer.acknowledge(consumer.receive(60_000))
+            published += 1
+            time.sleep(0.2)
+        producer.close()
+        until(lambda: rests(pair.source, pair.target, topic=topic), True)
+    ours, real = pair.target.name, pair.source.name
+    at_home, here = markers(pair.source, topic), markers(pair.target, topic)
+    assert at_home[12, ""] >= 1
+    assert here[11, ""] == at_home[11, ours] <= here[10, real]
+    assert here[13, real] >= 1
+    assert set(here) == {(10, real), (11, ""), (13, real)}
+    assert subscription()["msgBacklog"] < published

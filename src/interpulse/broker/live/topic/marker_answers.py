@@ -1,4 +1,4 @@
-"""The reaction of a topic to the markers in its log: subscriptions pass them, and updates move subscriptions.
+"""The reaction of a topic to markers in its log: it passes them, answers requests, and applies updates.
 
 No consumer gets a marker, so none may count as backlog: each is acknowledged on every subscription of clients as soon
 as it is durable. Replication cursors stay, because their job decides about every entry. A topic without markers never
@@ -7,14 +7,17 @@ comes here. Source: docs/reference/subscriptions.md#replicated-subscriptions.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+import time
+from collections.abc import Callable, Coroutine, Sequence
 from itertools import takewhile
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.compaction.log_positions import LogPositions
 from interpulse.broker.live.entry_metadata import EntryMetadataCache
+from interpulse.broker.live.topic.publishing import Publishing
 from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.broker.live.topic.subscription_set import SubscriptionSet
 from interpulse.model.errors import PulsarError
@@ -22,12 +25,23 @@ from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Log, LogEntry
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.markers import parse_marker, position_on
+from interpulse.wire.markers import build_marker, cluster_position, parse_marker, position_on
 
 log = logging.getLogger(__name__)
 
+_ANSWER_SECONDS: Final = 1.0
+"""The shortest time between two answers to a cluster, which asks once per second."""
+_COPIED_WITHIN_SECONDS: Final = 5.0
+"""How long an answer waits for a task that copies the topic to the cluster; the request itself may have started it."""
 _READ_AT_ONCE: Final = 100
 _READ_BYTES: Final = 2**20
+
+
+class _Request(NamedTuple):
+    """A request for a snapshot, and its position in this log."""
+
+    snapshot_id: str
+    position: Position
 
 
 class MarkedTopic(Protocol):
@@ -36,7 +50,9 @@ class MarkedTopic(Protocol):
     entry_metadata: EntryMetadataCache
     log: Log
     name: TopicName
+    now_ms: Callable[[], int]
     positions: LogPositions
+    publishing: Publishing
     settings: TopicSettings
     subscription_set: SubscriptionSet
 
@@ -46,12 +62,16 @@ class MarkedTopic(Protocol):
 class MarkerAnswers:
     """The reaction of one topic."""
 
-    __slots__ = ("_cluster", "_topic")
+    __slots__ = ("_answered", "_asked", "_cluster", "_topic")
 
     def __init__(self, topic: MarkedTopic, cluster: str) -> None:
         """``cluster`` is the name of this cluster in markers."""
         self._topic = topic
         self._cluster = cluster
+        self._asked: dict[str, _Request] = {}
+        """The newest request without an answer, by the cluster that asks."""
+        self._answered: dict[str, float] = {}
+        """The time of the last answer to each cluster."""
 
     def stored(self, markers: Sequence[LogEntry]) -> None:
         """React to markers that became durable."""
@@ -60,7 +80,7 @@ class MarkerAnswers:
             subscription.pass_markers(positions)
         if self._topic.settings.replicated_subscriptions_enabled:
             for marker in markers:
-                self._react(marker.entry)
+                self._react(marker)
 
     def cursor_placed(self, subscription: Subscription) -> None:
         """Pass the markers after a position at which a cursor was placed, or with which it was restored.
@@ -95,8 +115,8 @@ class MarkerAnswers:
         durable = entry.position <= self._topic.positions.durable
         return durable and self._topic.entry_metadata.get(*entry).is_marker
 
-    def _react(self, entry: bytes) -> None:
-        marker = parse_marker(entry)
+    def _react(self, stored: LogEntry) -> None:
+        marker = parse_marker(stored.entry)
         source = "" if marker is None else marker.metadata.replicated_from
         if marker is None or source in ("", self._cluster):
             return
@@ -104,6 +124,39 @@ class MarkerAnswers:
             position = position_on(self._cluster, marker.payload.clusters)
             if position is not None:
                 self._update(marker.payload.subscription_name, position, source)
+        elif isinstance(marker.payload, pb.ReplicatedSubscriptionsSnapshotRequest):
+            self._request(_Request(marker.payload.snapshot_id, stored.position), source)
+
+    def _request(self, request: _Request, source: str) -> None:
+        """Answer a request of a cluster that this topic is copied to. The newest one stands for those that wait."""
+        cursor = self._topic.subscription_set.of_remote(source)
+        if cursor is None:
+            return
+        waits = source in self._asked
+        self._asked[source] = request
+        if not waits:
+            self._topic.spawn(self._answer(source, cursor))
+
+    async def _answer(self, source: str, cursor: Subscription) -> None:
+        """Append a response once a task copies the topic from ``cursor``, else drop the request.
+
+        Without such a task the response would arrive late or never, and the cluster asks again in any case.
+        """
+        due = self._answered.get(source, -_ANSWER_SECONDS) + _ANSWER_SECONDS
+        await asyncio.sleep(max(0.0, due - time.monotonic()))
+        assert cursor.promises is not None, "it is a replication cursor"
+        is_copied = await cursor.promises.in_force_within(_COPIED_WITHIN_SECONDS)
+        request = self._asked.pop(source)
+        if not is_copied or cursor.deleted:
+            return
+        self._answered[source] = time.monotonic()
+        response = pb.ReplicatedSubscriptionsSnapshotResponse(
+            snapshot_id=request.snapshot_id, cluster=cluster_position(self._cluster, request.position)
+        )
+        try:
+            self._topic.publishing.append_marker(build_marker(response, self._topic.now_ms(), replicate_to=[source]))
+        except PulsarError as error:
+            log.debug("request for a snapshot not answered cluster=%s error=%s", source, error)
 
     def _update(self, name: str, position: Position, source: str) -> None:
         """Move a subscription forward to the position of an update; create a missing one there."""

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Protocol
 
 from interpulse.broker.live.api import Delivery
-from interpulse.broker.live.entry_metadata import EntryMetadata, EntryMetadataCache
+from interpulse.broker.live.entry_metadata import MARKER, EntryMetadata, EntryMetadataCache
 from interpulse.broker.live.producing.deduplication import Deduplication
 from interpulse.broker.live.producing.producer import PendingPublish, Producer, PublishLimits
 from interpulse.broker.live.producing.producer_set import ProducerSet
@@ -112,6 +112,11 @@ class Publishing:
                 self._markers.append(LogEntry(position, entries[-1]))
             self.chunk_published = self.chunk_published or bool(metadata.chunk_uuid)
         return position
+
+    def append_marker(self, entry: bytes) -> None:
+        """Append a marker that this broker writes; see `append`."""
+        interceptor = self.broker_entry_interceptor
+        self.append([entry if interceptor is None else interceptor.intercept(entry, MARKER)], MARKER)
 
     def answer(self, publish: PendingPublish) -> None:
         self._pending.append(publish)

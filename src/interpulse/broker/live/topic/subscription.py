@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, Protocol
 
 from interpulse.broker.live.api import ConsumerSink, Delivery, SubscribeRequest, SubType
@@ -37,10 +38,21 @@ class CursorPromises:
         self._now = clock
         self._until = clock() + HELD_S
         self._settled_at = 0.0
+        self._given = asyncio.Event()
 
     def give(self) -> None:
         """Note that a task receives the mark-delete position."""
         self._until = self._now() + HELD_S
+        self._given.set()
+
+    async def in_force_within(self, seconds: float) -> bool:
+        """Return True once a task copies from the cursor, False if none comes within this time."""
+        if self._now() >= self._until:
+            self._given.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._given.wait()
+        return self._now() < self._until
 
     def cursor_moved(self) -> None:
         """Note that the cursor moved. Tasks may send the entries that it passed until the current promises end."""

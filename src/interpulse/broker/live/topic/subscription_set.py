@@ -296,6 +296,10 @@ class SubscriptionSet:
         """Return the remote cluster of a replication cursor, else None."""
         return name[len(self._prefix) :] if name.startswith(self._prefix) else None
 
+    def of_remote(self, cluster: str) -> Subscription | None:
+        """Return the replication cursor of a remote cluster."""
+        return self.by_name.get(self._prefix + cluster)
+
     async def follow_remotes(self) -> None:
         """Open cursors for the clusters that policies list, so that entries are retained until they are replicated.
 

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from interpulse.broker.live.api import InitialPosition, SubType, TopicSettings
+from interpulse.broker.live.entry_metadata import broker_entry_metadata_of
 from interpulse.broker.live.registry import backlog_operations
+from interpulse.broker.live.topic import marker_answers
+from interpulse.broker.live.topic.subscription import CursorPromises
+from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.cursor_promise import CURSOR_PROPERTY
 from interpulse.wire.entries import build_entry, parse_entry
-from interpulse.wire.markers import build_marker, cluster_position
+from interpulse.wire.markers import build_marker, cluster_position, parse_marker, position_on
+from tests.support.waiting import eventually
 
+FIRST = MessageId(*EARLIEST)
 LIMITS = backlog_operations.ScanLimits(entries_max=100, time_ms_max=1000)
 
 
@@ -281,3 +289,134 @@ async def test_setting_that_is_off_then_updates_are_ignored_and_markers_passed(m
     await markers.send(update("s", markers.entry(0)))
     await markers.send(update("t", markers.entry(0)))
     assert (markers.backlog(), topic.subscription_names()) == (0, ["s"])
+
+
+def request(snapshot_id: str, source: str) -> bytes:
+    payload = pb.ReplicatedSubscriptionsSnapshotRequest(snapshot_id=snapshot_id, source_cluster=source)
+    parsed = parse_entry(build_marker(payload, 1_000))
+    parsed.metadata.replicated_from = source
+    return build_entry(parsed.metadata.SerializeToString(), parsed.payload)
+
+
+async def answers(topic: Any) -> list[tuple[str, str, Position | None, list[str]]]:
+    """Snapshot id, producer name, position and receivers of each response in the log."""
+    found = []
+    for _, entry in await topic.log.read(topic.log.first_position, entries_max=1000, bytes_max=10**6):
+        marker = parse_marker(entry)
+        if marker is not None and isinstance(marker.payload, pb.ReplicatedSubscriptionsSnapshotResponse):
+            position = position_on("c", [marker.payload.cluster])
+            addressed = list(marker.metadata.replicate_to)
+            found.append((marker.payload.snapshot_id, marker.metadata.producer_name, position, addressed))
+            assert marker.metadata.sequence_id == 0
+    return found
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(marker_answers, "_ANSWER_SECONDS", 0.02)
+    monkeypatch.setattr(marker_answers, "_COPIED_WITHIN_SECONDS", 0.02)
+
+
+@pytest.fixture
+async def copied(markers: Markers, bench: Any) -> Any:
+    """A topic that is replicated to ``west``, and that a task copies."""
+    bench.settings = TopicSettings(remote_clusters=("west",))
+    topic = await markers.open()
+    topic.promised_position("pulsar.repl.west")
+    return topic
+
+
+async def test_request_of_a_cluster_that_the_topic_is_copied_to_then_is_answered_with_its_position(
+    markers: Markers, copied: Any
+) -> None:
+    await markers.publish("mm")
+    await markers.send(request("a", "west"))
+    (answer,) = await answers(copied)
+    assert answer == ("a", "pulsar.marker", markers.entry(2), ["west"])
+    assert copied.positions.durable == markers.entry(3)
+
+
+async def test_requests_at_once_then_the_newest_is_answered_and_a_known_one_again(
+    markers: Markers, copied: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(marker_answers, "_ANSWER_SECONDS", 0.2)
+    await markers.send(request("a", "west"))
+    for snapshot_id in "bca":
+        await markers.send(request(snapshot_id, "west"))
+    assert [answer[0] for answer in await answers(copied)] == ["a"]
+    await eventually(lambda: copied.positions.durable == markers.entry(5))
+    (_, first), (_, again) = [(answer[0], answer[2]) for answer in await answers(copied)]
+    assert (first, again) == (markers.entry(0), markers.entry(4))
+
+
+async def test_request_that_comes_before_the_task_then_is_answered_when_the_task_comes(
+    markers: Markers, copied: Any
+) -> None:
+    cursor = copied.subscription("pulsar.repl.west")
+    cursor.promises = CursorPromises()
+    cursor.promises._until = 0.0
+    await markers.send(request("a", "west"))
+    assert await answers(copied) == []
+    copied.promised_position("pulsar.repl.west")
+    await markers.bench.settle()
+    assert [answer[0] for answer in await answers(copied)] == ["a"]
+
+
+@pytest.mark.usefixtures("quick")
+async def test_request_while_no_task_copies_then_is_dropped(markers: Markers, copied: Any) -> None:
+    promises = copied.subscription("pulsar.repl.west").promises
+    promises._until = 0.0
+    await markers.send(request("a", "west"))
+    await eventually(lambda: not copied.markers._asked)
+    assert await answers(copied) == []
+    promises.give()
+    await markers.send(request("b", "west"))
+    assert [answer[0] for answer in await answers(copied)] == ["b"]
+
+
+async def test_requests_that_concern_others_then_nothing(markers: Markers, bench: Any, copied: Any) -> None:
+    await markers.send(request("a", "north"))
+    await markers.send(request("a", "c"))
+    await markers.send(build_marker(pb.ReplicatedSubscriptionsSnapshotRequest(snapshot_id="a"), 1_000))
+    bench.settings = replace(bench.settings, replicated_subscriptions_enabled=False)
+    await copied.apply(bench.settings)
+    await markers.send(request("a", "west"))
+    assert await answers(copied) == []
+
+
+async def test_answer_of_a_terminated_topic_then_is_dropped(
+    markers: Markers, copied: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(marker_answers, "_ANSWER_SECONDS", 0.05)
+    await markers.send(request("a", "west"))
+    await markers.send(request("b", "west"))
+    await copied.terminate()
+    await eventually(lambda: not copied.markers._asked)
+    assert [answer[0] for answer in await answers(copied)] == ["a"]
+
+
+async def test_broker_entry_metadata_then_a_response_has_it(markers: Markers, bench: Any) -> None:
+    bench.settings = TopicSettings(remote_clusters=("west",))
+    bench.broker_entry_fields = BrokerEntryFields(timed=True, indexed=True)
+    await bench.restart()
+    topic = await markers.open()
+    topic.promised_position("pulsar.repl.west")
+    await markers.send(request("a", "west"))
+    assert [answer[0] for answer in await answers(topic)] == ["a"]
+    assert broker_entry_metadata_of((await topic.positions.read_entry(markers.entry(1))).entry).HasField(
+        "broker_timestamp"
+    )
+
+
+async def test_task_that_copies_then_gets_markers_and_other_readers_do_not(
+    markers: Markers, bench: Any, copied: Any
+) -> None:
+    copying = {CURSOR_PROPERTY: "pulsar.repl.west"}
+    _, task = await bench.consumer(copied, "task", durable=False, metadata=copying, start_message_id=FIRST)
+    _, reader = await bench.consumer(copied, "reader", durable=False, start_message_id=FIRST)
+    await markers.publish("mxm")
+    assert (task.numbers(), reader.numbers()) == ([0, 1, 2], [0, 2])
+    await bench.restart()
+    topic = await markers.open()
+    _, task = await bench.consumer(topic, "task", durable=False, metadata=copying, start_message_id=FIRST)
+    assert task.numbers() == [0, 1, 2]

@@ -64,7 +64,7 @@ def is_carried_marker(metadata: pb.MessageMetadata, target_cluster: str | None) 
 
     The other markers are for the cluster that wrote them.
     """
-    if target_cluster is None or metadata.replicated_from or metadata.marker_type not in _CARRIED:
+    if metadata.marker_type not in _CARRIED or target_cluster is None or metadata.replicated_from:
         return False
     return not metadata.replicate_to or target_cluster in metadata.replicate_to
 

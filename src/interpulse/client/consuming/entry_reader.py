@@ -67,9 +67,9 @@ class EntryReader(AsyncCloses):
     flight. After a lost connection it resumes after the last entry it has, without duplicates or gaps.
 
     Entries that the broker does not deliver (markers, aborted transactions) may be missing at the end of a range;
-    Interpulse delivers markers to readers with a ``replication_cursor``. With
-    ``read_compacted``, entries removed by compaction may be missing as well. After ``silence_ms`` without entries the
-    reader verifies that it has reached the end.
+    Interpulse delivers markers to readers with a ``replication_cursor``. With ``read_compacted``, entries removed by
+    compaction may be missing as well. After ``silence_ms`` without entries the reader verifies that it has reached the
+    end.
 
     Raise TopicNotFound if the topic was deleted. Raise DataLoss if entries not read yet were trimmed or truncated.
     Raise ChecksumError for damaged entries, and OperationTimeout after ``poll_timeout_ms`` without progress.

@@ -33,8 +33,8 @@ _ANSWER_SECONDS: Final = 1.0
 """The shortest time between two answers to a cluster, which asks once per second."""
 _COPIED_WITHIN_SECONDS: Final = 5.0
 """How long an answer waits for a task that copies the topic to the cluster; the request itself may have started it."""
-_READ_AT_ONCE: Final = 100
-_READ_BYTES: Final = 2**20
+_READ_AT_ONCE: Final = 20
+_READ_BYTES: Final = 64 * 1024
 
 
 class _Request(NamedTuple):
@@ -185,7 +185,6 @@ class MarkerAnswers:
             )
             return
         subscription.skip_to(position)
-        self.cursor_placed(subscription)
 
     def _has(self, position: Position) -> bool:
         """Return False for a position that the log never had, or does not have yet."""

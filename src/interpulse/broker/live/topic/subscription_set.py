@@ -158,7 +158,6 @@ class SubscriptionSet:
         )
         async with created.changing:
             await self._store_new(created)
-        self._owner.cursor_placed(created)
 
     async def create_replicated(self, name: str, mark_delete: Position) -> Subscription:
         """Create a subscription that another cluster replicates to this one, unless there is one of this name.
@@ -249,6 +248,7 @@ class SubscriptionSet:
         """Store a new subscription. The caller holds `Subscription.changing`."""
         if subscription.stored or not subscription.durable:
             return
+        self._owner.cursor_placed(subscription)
         try:
             await self.store(subscription)
         except BaseException:

@@ -135,6 +135,8 @@ async def test_cursor_that_is_placed_before_markers_then_passes_them(markers: Ma
     await markers.publish("xxmxm")
     await topic.create_subscription("t", initial=InitialPosition.EARLIEST)
     assert markers.backlog("t") == 2
+    await markers.bench.consumer(topic, "u", initial_position=InitialPosition.EARLIEST, permits=0)
+    assert markers.backlog("u") == 2
     markers.cursor().acknowledge_upto(topic.positions.durable)
     await topic.subscription("s").seek(MessageId(*EARLIEST))
     assert (markers.backlog(), markers.cursor().mark_delete) == (2, markers.entry(1))

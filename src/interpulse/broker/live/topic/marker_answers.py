@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Coroutine, Sequence
 from itertools import takewhile
 from typing import Any, Final, NamedTuple, Protocol
@@ -32,7 +31,7 @@ log = logging.getLogger(__name__)
 _ANSWER_SECONDS: Final = 1.0
 """The shortest time between two answers to a cluster, which asks once per second."""
 _COPIED_WITHIN_SECONDS: Final = 5.0
-"""How long an answer waits for a task that copies the topic to the cluster; the request itself may have started it."""
+"""The time that an answer waits for a task that copies the topic to the cluster, which the request may have started."""
 _READ_AT_ONCE: Final = 20
 _READ_BYTES: Final = 64 * 1024
 
@@ -71,7 +70,7 @@ class MarkerAnswers:
         self._asked: dict[str, _Request] = {}
         """The newest request without an answer, by the cluster that asks."""
         self._answered: dict[str, float] = {}
-        """The time of the last answer to each cluster."""
+        """The time of the last answer to each cluster, by the clock of the event loop."""
 
     def stored(self, markers: Sequence[LogEntry]) -> None:
         """React to markers that became durable."""
@@ -104,10 +103,12 @@ class MarkerAnswers:
                 entries = await topic.log.read(following, entries_max=_READ_AT_ONCE, bytes_max=_READ_BYTES)
                 topic.entry_metadata.learn(entries)
                 markers = [position for position, _ in takewhile(self._is_passed, entries)]
+                if not markers or topic.subscription_set.by_name.get(subscription.name) is not subscription:
+                    return
                 before = cursor.mark_delete
                 subscription.pass_markers(markers)
-                if cursor.mark_delete == before or subscription.deleted:
-                    return
+                if cursor.mark_delete == before:
+                    return  # compacted entries come first
         except PulsarError as error:
             log.debug("markers not passed topic=%s subscription=%s error=%s", topic.name, subscription.name, error)
 
@@ -142,14 +143,15 @@ class MarkerAnswers:
 
         Without such a task the response would arrive late or never, and the cluster asks again in any case.
         """
+        now = asyncio.get_running_loop().time
         due = self._answered.get(source, -_ANSWER_SECONDS) + _ANSWER_SECONDS
-        await asyncio.sleep(max(0.0, due - time.monotonic()))
+        await asyncio.sleep(max(0.0, due - now()))
         assert cursor.promises is not None, "it is a replication cursor"
         is_copied = await cursor.promises.in_force_within(_COPIED_WITHIN_SECONDS)
         request = self._asked.pop(source)
         if not is_copied or cursor.deleted:
             return
-        self._answered[source] = time.monotonic()
+        self._answered[source] = now()
         response = pb.ReplicatedSubscriptionsSnapshotResponse(
             snapshot_id=request.snapshot_id, cluster=cluster_position(self._cluster, request.position)
         )

@@ -341,7 +341,7 @@ async def test_request_of_a_cluster_that_the_topic_is_copied_to_then_is_answered
 async def test_requests_at_once_then_the_newest_is_answered_and_a_known_one_again(
     markers: Markers, copied: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(marker_answers, "_ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(marker_answers, "_ANSWER_SECONDS", 0.5)
     await markers.send(request("a", "west"))
     for snapshot_id in "bca":
         await markers.send(request(snapshot_id, "west"))

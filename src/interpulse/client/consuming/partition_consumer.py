@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 from interpulse.client.connection_handler import ConnectionHandler
 from interpulse.client.consuming.acknowledgements import Acknowledgements
 from interpulse.client.consuming.consumer_config import ConsumerConfig, KeySharedPolicy
+from interpulse.client.consuming.copied_entries import CopySearch
 from interpulse.client.consuming.dead_letters import DeadLetterProducer
+from interpulse.client.consuming.read_place import ReadPlace, check_site
 from interpulse.client.consuming.unpacker import Start, Unpacker, permits_for
 from interpulse.client.messages import Message
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
+from interpulse.clock import now_ms
 from interpulse.model.errors import AlreadyClosed, CryptoError, NotConnected, OperationTimeout, PulsarError
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.model.names import TopicName
@@ -171,6 +174,11 @@ class PartitionConsumer:
             telemetry=telemetry,
         )
         self._unpacker = Unpacker(topic, self.acks.tracker, config)
+        self._unpacker.cluster = session.cluster
+        self._generation = session.generation
+        self._place: ReadPlace | None = None
+        if session.site is not None and start is not None:
+            self._place = ReadPlace(start, session.cluster, now_ms())
         self._loop = asyncio.get_running_loop()
 
     # ---- Opening and reconnecting
@@ -185,12 +193,30 @@ class PartitionConsumer:
 
     async def register(self, connection: Connection) -> None:
         """Subscribe and grant permits; called by the connection handler."""
+        if self._session.generation != self._generation:
+            await self._change_site()
         holds = (self.topic, self.subscription) if self._config.subscription_type == "exclusive" else None
         await connection.consumers.open(self._id, self, self._subscribe_command(), holds=holds)
         self._handler.on_connected(connection)
         self._taken = 0
         self.acks.flush()
         connection.write(commands.flow(self._id, self._config.receiver_queue_size))
+
+    async def _change_site(self) -> None:
+        """Drop what belongs to the former site, and find the place of a reader at the present one."""
+        generation, cluster = self._session.generation, self._session.cluster
+        self.acks.forget()
+        self._inbox.discard(self)
+        self._unpacker.clear()
+        self._epoch, self._newest = 0, EARLIEST
+        self.reached_end_of_topic = False
+        if self._place is not None and cluster is not None:
+            search, overlap_s = CopySearch(self._session, self.topic), self._session.config.reader_overlap_s
+            self.start = await self._place.at_site(cluster, search, overlap_s=overlap_s, topic=str(self.topic))
+        elif self._durable:
+            self.start = None
+        self._unpacker.cluster = cluster
+        self._generation = generation
 
     def _subscribe_command(self) -> pb.CommandSubscribe:
         config = self._config
@@ -267,6 +293,8 @@ class PartitionConsumer:
             self._on_encrypted(messages[0], permits, problem)
             return
         self._keep_start(position)
+        if self._place is not None and messages:
+            messages = self._place.unread(messages)
         if self.acks.divert(messages):
             messages = []
         for one in messages:
@@ -295,6 +323,8 @@ class PartitionConsumer:
             return
         if self.start is None or self.start.id.position == LATEST:
             self.start = Start(MessageId.of(position), included=True)
+            if self._place is not None:
+                self._place.begin_at(position)
 
     def _on_encrypted(self, message: Message, permits: int, problem: CryptoError) -> None:
         if self._config.crypto_failure_action == "discard":
@@ -334,6 +364,8 @@ class PartitionConsumer:
     def on_taken(self, message: Message) -> None:
         if not self._durable:
             self.start = Start(message.id)
+            if self._place is not None:
+                self._place.note(message)
         self.acks.begin(message)
         self._release(1)
 
@@ -379,6 +411,8 @@ class PartitionConsumer:
 
         The next message is ``target`` itself, or without ``included`` the one after it.
         """
+        if isinstance(target, MessageId):
+            check_site(target, self._session)
         await self._handler.reconnected()
         connection = self._required_connection()
         before, self.start = self.start, None if isinstance(target, int) else Start(target, included)
@@ -392,6 +426,8 @@ class PartitionConsumer:
                 command.message_publish_time = target
             await connection.request(command)
             self.acks.forget()
+            if self._place is not None:
+                self._place.restart(self.start, target if isinstance(target, int) else now_ms())
             if self._handler.connection is not None:
                 self._release(self._inbox.discard(self))
         except BaseException:

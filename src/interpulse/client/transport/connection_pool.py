@@ -7,7 +7,7 @@ import asyncio
 from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.transport.connection import Connection, SpokenFor
 from interpulse.client.transport.issued_tokens import IssuedTokens
-from interpulse.model.errors import AlreadyClosed
+from interpulse.model.errors import AlreadyClosed, NotConnected, PulsarError
 
 
 class ConnectionPool:
@@ -26,18 +26,36 @@ class ConnectionPool:
         self._opening: dict[BrokerAddress, asyncio.Task[Connection]] = {}
         self._logged_faults: set[BrokerAddress] = set()
         self._closed = False
+        self._left: PulsarError | None = None
 
     async def get(self, address: BrokerAddress) -> Connection:
         """Return an open connection. Concurrent callers wait for the same one. Raise NotConnected."""
         if self._closed:
             raise AlreadyClosed("the client is closed")
+        if self._left is not None:
+            raise NotConnected(str(self._left))
         task = self._opening.get(address)
         if task is None or (task.done() and not _is_usable(task)):
             opening = Connection.open(address, self._config, self._issued, self._spoken_for, self._logged_faults)
             task = asyncio.get_running_loop().create_task(opening)
             task.add_done_callback(_mark_seen)
             self._opening[address] = task
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if self._left is None or (caller is not None and caller.cancelling()):
+                raise
+            raise NotConnected(str(self._left)) from None
+
+    def leave(self, reason: PulsarError) -> None:
+        """Break all connections and open no others: :meth:`get` raises NotConnected. :meth:`close` is still needed."""
+        self._left = reason
+        for task in self._opening.values():
+            if not task.done():
+                task.cancel()
+            elif _is_usable(task):
+                task.result().close(reason)
 
     async def close(self) -> None:
         """Drop all connections."""

@@ -14,7 +14,7 @@ from interpulse.client.failover.controlled import ControlledFailover
 from interpulse.client.failover.sites import Site, SiteChange
 from interpulse.client.messages import Message
 from interpulse.model.errors import MessageOfAnotherCluster, OperationTimeout
-from interpulse.model.ids import MessageId
+from interpulse.model.ids import EARLIEST, MessageId
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.sync import Client as SyncClient
 from tests.support.site_pair import TOPIC, SitePair, site_pair
@@ -235,3 +235,56 @@ async def test_client_when_its_first_site_is_down_at_the_start_then_opens_at_the
         producer = await client.create_producer(TOPIC)
         assert (await producer.send(b"0")).cluster == pair.west.service_url
         assert await client.get_partitions_for_topic(TOPIC, create=False) == [TOPIC]
+
+
+async def test_consumer_and_reader_when_the_other_site_lacks_topic_and_subscription_then_pass_nothing_over(
+    tmp_path: Path,
+) -> None:
+    with site_pair(tmp_path) as pair:
+        async with client_of(pair) as client, Client(pair.west.service_url) as west:
+            producer = await client.create_producer(TOPIC)
+            consumer, reader = await client.subscribe(TOPIC, "s"), await client.create_reader(TOPIC)
+            for content in numbers(0, 2):
+                last = await producer.send(content)
+            assert await read(reader, 2) == numbers(0, 2)
+            consumer.acknowledge(await consumer.receive(LONG_MS))
+            await producer.close()
+            client.session.change_site(Site(pair.west.service_url), "asked for", silent_s=0)
+            await pair.copy(last.position)
+            async with await west.create_producer(TOPIC) as local:
+                await local.send(b"west")
+            assert await read(reader, 1) == [b"west"]
+            assert [message.content for message in await taken(consumer, 3)] == [b"0", b"1", b"west"]
+
+
+async def test_consumer_when_the_other_site_has_no_such_subscription_then_begins_with_the_oldest_message(
+    pair: SitePair,
+) -> None:
+    async with client_of(pair) as client:
+        producer, consumer = await client.create_producer(TOPIC), await client.subscribe(TOPIC, "s")
+        await pair.copy((await producer.send(b"0")).position)
+        assert (await consumer.receive(LONG_MS)).content == b"0"
+        client.session.change_site(Site(pair.west.service_url), "asked for", silent_s=0)
+        assert (await consumer.receive(LONG_MS)).content == b"0"
+
+
+async def test_entry_reader_when_the_client_changes_then_ends(pair: SitePair) -> None:
+    async with client_of(pair) as client:
+        reader = await client.create_entry_reader(TOPIC, after=EARLIEST)
+        client.session.change_site(Site(pair.west.service_url), "asked for", silent_s=0)
+        with pytest.raises(MessageOfAnotherCluster):
+            await reader.read_batch()
+        await reader.close()
+
+
+async def test_client_when_it_returns_then_acknowledgements_of_the_first_time_count_again(pair: SitePair) -> None:
+    async with client_of(pair) as client:
+        producer, consumer = await client.create_producer(TOPIC), await client.subscribe(TOPIC, "s")
+        await producer.send(b"0")
+        message = await consumer.receive(LONG_MS)
+        for site in (pair.west, pair.east):
+            client.session.change_site(Site(site.service_url), "asked for", silent_s=0)
+            assert (await producer.send(b"x")).cluster == site.service_url
+        consumer.acknowledge(message)
+        assert client.session.late_acknowledgements == 0
+        assert client.session.generation == 2

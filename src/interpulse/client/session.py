@@ -63,6 +63,8 @@ class Session:
         self.pool = ConnectionPool(config)
         self.site = site
         """Present site of a client with several; None for other clients."""
+        self.cluster = None if site is None else str(site)
+        """Service URL that message ids carry; None if the client knows one cluster only."""
         self.generation = 0
         """Number of changes to another site so far."""
         self.topic_in_use: TopicName | None = None
@@ -107,11 +109,6 @@ class Session:
 
     # ---- Sites
 
-    @property
-    def cluster(self) -> str | None:
-        """Service URL that message ids carry; None if the client knows one cluster only."""
-        return None if self.site is None else str(self.site)
-
     def note_waiting(self, waiting: Waiting, *, ended: bool = False) -> None:
         """Record that a producer, consumer or reader waits for a connection, or no longer."""
         if ended:
@@ -141,7 +138,7 @@ class Session:
         assert before is not None, "the client has one site only"
         assert self._site_lookup is not None
         self.config = site.applied_to(self.config)
-        self.site, self.generation = site, self.generation + 1
+        self.site, self.cluster, self.generation = site, str(site), self.generation + 1
         self.pool = ConnectionPool(self.config)
         lookup = self._site_lookup.move(_lookup(self.config, self.pool))
         self._remembered.clear()

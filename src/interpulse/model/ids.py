@@ -75,7 +75,9 @@ class MessageId(NamedTuple):
 
     def of_site(self, cluster: str, source: Position | None = None) -> MessageId:
         """Return this id with the service URL of its site, and the entry there that it is a copy of."""
-        return SiteMessageId(*self, self.first_chunk, cluster, source)
+        made = tuple.__new__(SiteMessageId, self)  # without the checks of arguments: one is made for each message
+        made._first_chunk, made._cluster, made._original = self.first_chunk, cluster, source
+        return made
 
     def __str__(self) -> str:
         text = f"{self.ledger}:{self.entry}:{self.partition}"
@@ -110,22 +112,6 @@ class SiteMessageId(ChunkMessageId):
 
     _cluster: str | None = None
     _original: Position | None = None
-
-    def __new__(
-        cls,
-        ledger: int,
-        entry: int,
-        partition: int = -1,
-        batch_index: int = -1,
-        first_chunk: Position | None = None,
-        cluster: str | None = None,
-        source: Position | None = None,
-    ) -> SiteMessageId:
-        made = super().__new__(cls, ledger, entry, partition, batch_index, first_chunk)
-        assert isinstance(made, SiteMessageId)
-        made._cluster = cluster
-        made._original = source
-        return made
 
     @property
     def cluster(self) -> str | None:

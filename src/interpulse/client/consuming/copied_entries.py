@@ -7,10 +7,12 @@ the last copy up to a position is found by halving. Where copies have no marks, 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
 from typing import Final, NamedTuple, TypeVar
 
 from interpulse.client.consuming.entry_reader import Entry, EntryReader
 from interpulse.client.session import Session
+from interpulse.model.errors import TopicNotFound
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.model.names import TopicName
 from interpulse.wire.stamps import source_positions
@@ -103,19 +105,20 @@ class CopySearch:
         self._origins: set[str] = set()
 
     async def open(self) -> None:
-        """Find the end of the topic. Raise TopicNotFound."""
-        async with EntryReader(
-            self._session, self._topic, after=LATEST, subscription_prefix="interpulse-check"
-        ) as reader:
-            await reader.open()
-            last = (await reader.last_message_id()).position
-            self._end = EARLIEST if last.entry < 0 else last
+        """Find the end of the topic. One that does not exist yet is empty."""
+        with suppress(TopicNotFound):
+            async with EntryReader(
+                self._session, self._topic, after=LATEST, subscription_prefix="interpulse-check"
+            ) as reader:
+                await reader.open()
+                last = (await reader.last_message_id()).position
+                self._end = EARLIEST if last.entry < 0 else last
 
     async def last_copy(self, source: Position, published_ms: int | None) -> CopiedEntry | None:
         """Return the last copy of the entries of one other cluster up to ``source``.
 
         If the search meets copies of several clusters, it is the one whose copy of ``source`` has that publish time.
-        None if there is no copy, or none that can be told from those of other clusters.
+        None if there is no copy, or none that can be distinguished from those of other clusters.
         """
         self._origins.clear()
         copy = await self._last_copy(source, None)

@@ -176,6 +176,7 @@ class PartitionConsumer:
         self._unpacker = Unpacker(topic, self.acks.tracker, config)
         self._unpacker.cluster = session.cluster
         self._generation = session.generation
+        self._has_moved = False
         self._place: ReadPlace | None = None
         if session.site is not None and start is not None:
             self._place = ReadPlace(start, session.cluster, now_ms())
@@ -210,7 +211,8 @@ class PartitionConsumer:
         self._unpacker.clear()
         self._epoch, self._newest = 0, EARLIEST
         self.reached_end_of_topic = False
-        if self._place is not None and cluster is not None:
+        self._has_moved = True
+        if self._place is not None and cluster is not None and self.topic.is_persistent:
             search, overlap_s = CopySearch(self._session, self.topic), self._session.config.reader_overlap_s
             self.start = await self._place.at_site(cluster, search, overlap_s=overlap_s, topic=str(self.topic))
         elif self._durable:
@@ -220,7 +222,8 @@ class PartitionConsumer:
 
     def _subscribe_command(self) -> pb.CommandSubscribe:
         config = self._config
-        earliest = config.initial_position == "earliest"
+        # At another site nothing says that messages before a new subscription were acknowledged.
+        earliest = config.initial_position == "earliest" or self._has_moved
         start = None if self._durable or self.start is None else self.start.subscribe_from
         return pb.CommandSubscribe(
             topic=str(self.topic),

@@ -180,8 +180,8 @@ class Unpacker:
             waiting = sum(1 << message.id.batch_index for message in wanted)
             self._acks.narrow(position, waiting, sent & ((1 << wanted[0].batch_size) - 1))
         if self.cluster is not None:
-            positions = source_positions(parsed.metadata)
-            source = positions[-1] if positions and parsed.metadata.replicated_from else None
+            positions = source_positions(parsed.metadata) if parsed.metadata.replicated_from else ()
+            source = positions[-1] if positions else None
             for message in wanted:
                 message.id = message.id.of_site(self.cluster, source)
         return Unpacked(wanted, permits, problem)

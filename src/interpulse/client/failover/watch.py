@@ -43,6 +43,8 @@ def first_site(service_url: str, config: ClientConfig, failover: Failover) -> Si
         return Site.of_config(config)
     if config.credentials is not None or config.tls is not None:
         raise ValueError("credentials and tls belong to the sites of AutoFailover: give each Site its own")
+    for site in failover.listed:
+        site.applied_to(config)  # refused here if the client cannot use it
     first = failover.listed[0]
     if service_url != first.service_url:
         raise ValueError(f"the client starts at the first of its sites: {first}, and not at another address")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from interpulse.client import Client, Consumer, Reader
+from interpulse.client import Client, Consumer, Credentials, Reader
 from interpulse.client.failover.auto import AutoFailover
 from interpulse.client.failover.controlled import ControlledFailover
 from interpulse.client.failover.sites import Site, SiteChange
@@ -288,3 +288,30 @@ async def test_client_when_it_returns_then_acknowledgements_of_the_first_time_co
         consumer.acknowledge(message)
         assert client.session.late_acknowledgements == 0
         assert client.session.generation == 2
+
+
+async def test_acknowledgements_when_the_client_leaves_a_site_that_works_then_reach_it(pair: SitePair) -> None:
+    async with client_of(pair) as client:
+        producer, consumer = await client.create_producer(TOPIC), await client.subscribe(TOPIC, "s")
+        await producer.send(b"0")
+        consumer.acknowledge(await consumer.receive(LONG_MS))
+        client.session.change_site(Site(pair.west.service_url), "asked for", silent_s=0)
+        await producer.send(b"1")
+    stats = pair.east.admin.topics.stats
+    await asyncio.to_thread(until, lambda: stats(TOPIC)["subscriptions"]["s"]["msgBacklog"] == 0)
+
+
+async def test_client_when_only_its_credentials_change_then_readers_and_consumers_go_on(pair: SitePair) -> None:
+    async with client_of(pair) as client:
+        producer, consumer = await client.create_producer(TOPIC), await client.subscribe(TOPIC, "s")
+        reader = await client.create_reader(TOPIC)
+        await producer.send(b"0")
+        assert await read(reader, 1) == [b"0"]
+        message = await consumer.receive(LONG_MS)
+        site = Site(pair.east.service_url, credentials=Credentials.token("token:other"))
+        client.session.change_site(site, "asked for", silent_s=0)
+        consumer.acknowledge(message)
+        await producer.send(b"1")
+        assert await read(reader, 1) == [b"1"]
+        assert (await consumer.receive(LONG_MS)).content in (b"0", b"1")
+        assert client.session.late_acknowledgements == 0

@@ -382,6 +382,9 @@ class EntryReader(AsyncCloses):
     def on_end_of_topic(self) -> None:
         """Do nothing: the end of the range decides."""
 
+    def on_leaving(self) -> None:
+        """Do nothing: a reader acknowledges nothing."""
+
     def _grant(self) -> None:
         """Grant the broker as many messages as the free part of the buffer is expected to hold."""
         connection = self._handler.connection

@@ -211,8 +211,9 @@ class PartitionConsumer:
         self._unpacker.clear()
         self._epoch, self._newest = 0, EARLIEST
         self.reached_end_of_topic = False
-        self._has_moved = True
-        if self._place is not None and cluster is not None and self.topic.is_persistent:
+        has_moved = cluster != self._unpacker.cluster  # otherwise only the credentials are others
+        self._has_moved = self._has_moved or has_moved
+        if self._place is not None and cluster is not None and has_moved and self.topic.is_persistent:
             search, overlap_s = CopySearch(self._session, self.topic), self._session.config.reader_overlap_s
             self.start = await self._place.at_site(cluster, search, overlap_s=overlap_s, topic=str(self.topic))
         elif self._durable:
@@ -362,6 +363,10 @@ class PartitionConsumer:
     def on_end_of_topic(self) -> None:
         self.reached_end_of_topic = True
 
+    def on_leaving(self) -> None:
+        """Send the acknowledgements that were collected: they name messages of this site."""
+        self.acks.flush()
+
     # ---- Called by the inbox
 
     def on_taken(self, message: Message) -> None:
@@ -414,9 +419,9 @@ class PartitionConsumer:
 
         The next message is ``target`` itself, or without ``included`` the one after it.
         """
+        await self._handler.reconnected()
         if isinstance(target, MessageId):
             check_site(target, self._session)
-        await self._handler.reconnected()
         connection = self._required_connection()
         before, self.start = self.start, None if isinstance(target, int) else Start(target, included)
         self._seeking = self._loop.create_future()

@@ -14,6 +14,7 @@ from interpulse.client.lookup.binary_lookup import BinaryLookup
 from interpulse.client.lookup.http_lookup import HttpLookup
 from interpulse.client.lookup.lookup import Lookup
 from interpulse.client.transport.connection_pool import ConnectionPool
+from interpulse.client.transport.issued_tokens import IssuedTokens
 from interpulse.model.errors import (
     AuthenticationError,
     AuthorizationError,
@@ -60,6 +61,7 @@ class SiteProbe:
             backoff_max_ms=2 * limit_ms,
         )
         self._timeout_s = timeout_s
+        self._issued = IssuedTokens.of(self._config.credentials, self._config.tls)
         self._opened: tuple[Lookup, ConnectionPool] | None = None
 
     async def health(self, topic: TopicName | None) -> Health:
@@ -79,7 +81,7 @@ class SiteProbe:
 
     async def _ask(self, topic: TopicName | None) -> None:
         if self._opened is None:
-            pool = ConnectionPool(self._config)
+            pool = ConnectionPool(self._config, self._issued)
             self._opened = (HttpLookup if self._config.url.is_http else BinaryLookup)(self._config, pool), pool
         lookup, pool = self._opened
         if isinstance(lookup, HttpLookup):

@@ -30,10 +30,10 @@ class ConnectionPool:
 
     async def get(self, address: BrokerAddress) -> Connection:
         """Return an open connection. Concurrent callers wait for the same one. Raise NotConnected."""
+        if self._left is not None:  # also if it is closed meanwhile: the client has another pool
+            raise NotConnected(str(self._left))
         if self._closed:
             raise AlreadyClosed("the client is closed")
-        if self._left is not None:
-            raise NotConnected(str(self._left))
         task = self._opening.get(address)
         if task is None or (task.done() and not _is_usable(task)):
             opening = Connection.open(address, self._config, self._issued, self._spoken_for, self._logged_faults)
@@ -49,12 +49,17 @@ class ConnectionPool:
             raise NotConnected(str(self._left)) from None
 
     def leave(self, reason: PulsarError) -> None:
-        """Break all connections and open no others: :meth:`get` raises NotConnected. :meth:`close` is still needed."""
+        """Close all connections and open no others: :meth:`get` raises NotConnected. :meth:`close` is still needed.
+
+        Consumers may send what they have collected, such as acknowledgements.
+        """
         self._left = reason
         for task in self._opening.values():
             if not task.done():
                 task.cancel()
             elif _is_usable(task):
+                for consumer in task.result().consumers:
+                    consumer.on_leaving()
                 task.result().close(reason)
 
     async def close(self) -> None:

@@ -95,7 +95,8 @@ class Session:
         if assigned_url:
             return await self.pool.get(BrokerAddress.parse(assigned_url))
         remembered = self._remembered.pop(topic, None)
-        return await self.pool.get(remembered or await self.lookup.broker(topic))
+        pool = self.pool  # of the site that is asked: an address of one site gets no credentials of another
+        return await pool.get(remembered or await self.lookup.broker(topic))
 
     async def look_ahead(self, topics: Sequence[TopicName]) -> None:
         """Find the brokers of many topics. The next :meth:`connect` of each topic uses the result."""

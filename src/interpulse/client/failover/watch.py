@@ -73,7 +73,10 @@ class AutoWatch:
         try:
             while True:
                 await asyncio.sleep(self._options.interval_s)
-                await self._look()
+                try:
+                    await self._look()
+                except Exception:  # noqa: BLE001  # a fault of one round must not end the watch
+                    _log.exception("sites could not be probed, trying again")
         finally:
             await asyncio.gather(*(probe.close() for probe in self._probes.values()))
 
@@ -115,7 +118,10 @@ class ControlledWatch:
 
     async def run(self) -> None:
         while True:
-            await self._look()
+            try:
+                await self._look()
+            except Exception:  # noqa: BLE001  # a fault of one round must not end the watch
+                _log.exception("site could not be changed, trying again source=%s", self._options.source)
             try:
                 async with asyncio.timeout(self._options.interval_s):
                     await self._session.site_lost.wait()

@@ -36,8 +36,13 @@ class FakeSession:
         self.site_lost = asyncio.Event()
         self.silent_s = 7.0
         self.changes: list[tuple[Site, str, float]] = []
+        self.failures = 0
+        """Number of changes to fail."""
 
     def change_site(self, site: Site, reason: str, *, silent_s: float) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise RuntimeError("a fault of the client")
         self.changes.append((site, reason, silent_s))
 
 
@@ -165,3 +170,21 @@ async def test_document_when_it_cannot_be_used_then_changes_nothing(
     watch.cancel()
     await asyncio.wait([watch])
     assert not session.changes
+
+
+@pytest.mark.parametrize("is_automatic", [True, False])
+async def test_watch_when_a_change_fails_unexpectedly_then_goes_on(
+    session: FakeSession, broker: ScriptedBroker, other: ScriptedBroker, tmp_path: Path, *, is_automatic: bool
+) -> None:
+    source = tmp_path / "sites.json"
+    source.write_text(json.dumps({"serviceUrl": other.url}))
+    broker.scripts[pb.BaseCommand.CONNECT] = lambda peer, _: peer.drop()
+    options: AutoFailover | ControlledFailover = ControlledFailover(str(source), interval_s=0.001)
+    if is_automatic:
+        options = AutoFailover([broker.url, other.url], fail_after=1, interval_s=0.001)
+    session.failures = 2
+    watch = asyncio.create_task(watch_sites(session, options, Site(broker.url)))
+    await eventually(lambda: session.changes)
+    watch.cancel()
+    await asyncio.wait([watch])
+    assert session.failures == 0

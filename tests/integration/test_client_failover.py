@@ -61,7 +61,9 @@ async def nothing_more(consumer: Consumer, reader: Reader) -> bool:
     return True
 
 
-async def test_client_when_its_site_is_killed_then_all_go_on_at_the_other_one(pair: SitePair) -> None:
+async def test_client_when_its_site_is_killed_then_all_go_on_at_the_other_one(
+    pair: SitePair, caplog: pytest.LogCaptureFixture
+) -> None:
     """F17."""
     changes: list[SiteChange] = []
     async with client_of(pair) as client:
@@ -106,6 +108,7 @@ async def test_client_when_its_site_is_killed_then_all_go_on_at_the_other_one(pa
         assert client.session.late_acknowledgements == 2
     assert [(change.generation, change.after.service_url) for change in changes] == [(1, pair.west.service_url)]
     assert changes[0].silent_s > 0
+    assert caplog.text.count("acknowledgements of messages of an earlier site are not sent") == 1
 
 
 async def test_client_when_its_site_is_suspended_then_changes_and_stays(tmp_path: Path) -> None:

@@ -8,9 +8,20 @@ import inspect
 import json
 import re
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
-from interpulse.client import Client, DeadLetterPolicy
+import pytest
+
+from interpulse.client import (
+    AutoFailover,
+    Client,
+    ControlledFailover,
+    Credentials,
+    DeadLetterPolicy,
+    Site,
+    SiteChange,
+)
 from interpulse.model.ids import EARLIEST
 from interpulse.testing import InProcessBroker
 from tests.guides.pages import HOWTO, blocks_of
@@ -60,3 +71,32 @@ async def test_compaction_page_when_run_then_the_table_has_the_prices(pulsar_bro
         names = await run("compact-topics.md", {"client": client, "json": json})
         assert (names["article"], names["price"]) == ("espresso", 2)
         assert names["message"].content == b"2"
+
+
+async def test_page_on_lost_sites_when_run_then_the_client_follows_the_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = "survive-a-lost-site.md"
+    monkeypatch.chdir(tmp_path)
+    with InProcessBroker(tmp_path / "east") as east, InProcessBroker(tmp_path / "west") as west:
+        addresses = {"pulsar://east.example:6650": east.service_url, "pulsar://west.example:6650": west.service_url}
+        (text,) = [block.text for block in blocks_of(HOWTO / page) if block.language == "json"]
+        document = json.loads(text)
+        assert Credentials.from_plugin(document["authPluginClassName"], document["authParamsString"])
+        named = {"serviceUrl": addresses[document["serviceUrl"]]}  # these brokers know no tokens
+        (tmp_path / "service-url.json").write_text(json.dumps({**document, **named, "authPluginClassName": ""}))
+        names = await run(
+            page,
+            {
+                "AutoFailover": AutoFailover,
+                "Client": Client,
+                "ControlledFailover": ControlledFailover,
+                "Credentials": Credentials,
+                "Site": lambda address, credentials: Site(addresses[address]),
+                "SiteChange": SiteChange,
+            },
+        )
+        async with names["client"] as client, asyncio.timeout(60):
+            while client.site != Site(west.service_url):
+                await publish_one(client, "orders", b"one")
+    assert "service-url.json names it" in capsys.readouterr().out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import json
 import shlex
 import tomllib
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from interpulse.cli.main import main
 from tests.guides.pages import Block, blocks_of, guides
 
 PROGRAMS = {"interpulse": main, "interpulse-admin": admin, "east": admin, "west": admin}
-LANGUAGES = {"sh", "text", "python", "sql", "toml", "yaml", "properties"}
+LANGUAGES = {"sh", "text", "python", "sql", "json", "toml", "yaml", "properties"}
 SEPARATORS = {"|", "||", "&&", "&", "{", "}", ">", ">>", "<"}
 
 BLOCKS = [block for page in guides() for block in blocks_of(page)]
@@ -68,6 +69,8 @@ def test_programs_and_files_when_parsed_then_are_well_formed() -> None:
     for block in BLOCKS:
         if block.language == "python":
             compile(block.text, block.place, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        elif block.language == "json":
+            json.loads(block.text)
         elif block.language == "toml":
             tomllib.loads(block.text)
         elif block.language == "yaml":

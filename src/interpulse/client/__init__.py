@@ -2,7 +2,7 @@
 
 ``Client`` speaks the binary protocol, ``AdminClient`` the REST API. ``interpulse.sync`` offers both to programs without
 an event loop. ``lookup`` finds topics, ``producing`` sends messages, ``consuming`` receives them, ``admin`` makes REST
-calls, and ``transport`` holds the connections.
+calls, ``failover`` chooses among several clusters, and ``transport`` holds the connections.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from interpulse.client.consuming.table_view import TableView, TableViewConfig
     from interpulse.client.credentials import Credentials
     from interpulse.client.encryption.key_reader import CryptoKeyReader, DefaultCryptoKeyReader, EncryptionKeyInfo
+    from interpulse.client.failover.auto import AutoFailover
+    from interpulse.client.failover.controlled import ControlledFailover
+    from interpulse.client.failover.sites import Site, SiteChange
     from interpulse.client.messages import Message, OutgoingMessage
     from interpulse.client.producing.entry_sender import EntrySender
     from interpulse.client.producing.partition_producer import ProducerConfig
@@ -35,11 +38,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdminClient",
+    "AutoFailover",
     "BrokerAddress",
     "Client",
     "ClientConfig",
     "Consumer",
     "ConsumerConfig",
+    "ControlledFailover",
     "Credentials",
     "CryptoKeyReader",
     "DeadLetterPolicy",
@@ -57,6 +62,8 @@ __all__ = [
     "ReaderConfig",
     "Receipt",
     "RedeliveryBackoff",
+    "Site",
+    "SiteChange",
     "TableView",
     "TableViewConfig",
     "TlsOptions",
@@ -79,6 +86,9 @@ _NAMES: Final = {
     "interpulse.client.encryption.key_reader": ("CryptoKeyReader", "DefaultCryptoKeyReader", "EncryptionKeyInfo"),
     "interpulse.client.consuming.entry_reader": ("Entry", "EntryReader"),
     "interpulse.client.producing.entry_sender": ("EntrySender",),
+    "interpulse.client.failover.auto": ("AutoFailover",),
+    "interpulse.client.failover.controlled": ("ControlledFailover",),
+    "interpulse.client.failover.sites": ("Site", "SiteChange"),
     "interpulse.client.messages": ("Message", "OutgoingMessage"),
     "interpulse.client.producing.producer": ("Producer",),
     "interpulse.client.producing.partition_producer": ("ProducerConfig",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from interpulse.client.checks import check_type, topic_name, topic_names
@@ -16,6 +16,10 @@ from interpulse.client.consuming.entry_reader import EntryReader
 from interpulse.client.consuming.reader import Reader, ReaderConfig
 from interpulse.client.consuming.table_view import TableView, TableViewConfig
 from interpulse.client.consuming.topic_discovery import TopicsPattern
+from interpulse.client.failover.auto import AutoFailover
+from interpulse.client.failover.controlled import ControlledFailover
+from interpulse.client.failover.sites import Site, SiteChange
+from interpulse.client.failover.watch import first_site, watch_sites
 from interpulse.client.lookup.lookup import TopicMode, VersionedSchema, store_schema
 from interpulse.client.outages import Outages
 from interpulse.client.partitions import partition_names
@@ -51,11 +55,22 @@ class Client(AsyncCloses):
 
     ``options`` are fields of :class:`ClientConfig`. The constructor opens no connection. Make all calls in one event
     loop; the client is not thread-safe. Failures are classes of ``interpulse.model.errors``. ``outages`` logs when the
-    cluster stops answering and when it answers again.
+    cluster stops answering and when it answers again. With ``failover`` the client changes to another cluster when its
+    own is lost (:class:`AutoFailover`), or when a document says so (:class:`ControlledFailover`).
     """
 
-    def __init__(self, service_url: str, *, outages: Outages | None = None, **options: Any) -> None:
-        self.config = ClientConfig(service_url, **options)
+    def __init__(
+        self,
+        service_url: str,
+        *,
+        outages: Outages | None = None,
+        failover: AutoFailover | ControlledFailover | None = None,
+        **options: Any,
+    ) -> None:
+        config = ClientConfig(service_url, **options)
+        self._failover = failover
+        self._site = None if failover is None else first_site(service_url, config, failover)
+        self._config = config if self._site is None else self._site.applied_to(config)
         self._outages = outages
         self._opened: Session | None = None
         self._made: list[Producer | Consumer | Reader | TableView[Any]] = []
@@ -64,8 +79,27 @@ class Client(AsyncCloses):
     def session(self) -> Session:
         """Connections and lookups of this client, for code that works on entries. Needs a running event loop."""
         if self._opened is None:
-            self._opened = Session(self.config, self._outages)
+            self._opened = Session(self._config, self._outages, site=self._site)
+            if self._failover is not None and self._site is not None:
+                self._opened.spawn(watch_sites(self._opened, self._failover, self._site))
         return self._opened
+
+    @property
+    def config(self) -> ClientConfig:
+        """Settings, with address and identity of the present site."""
+        return self._config if self._opened is None else self._opened.config
+
+    @property
+    def site(self) -> Site | None:
+        """Present site of a client with ``failover``; None without it."""
+        return self._site if self._opened is None else self._opened.site
+
+    def on_site_change(self, callback: Callable[[SiteChange], object]) -> Callable[[], None]:
+        """Call ``callback`` in the event loop after every change to another site. Return the function that ends this.
+
+        An error of the callback is logged. Without ``failover`` it is never called. Needs a running event loop.
+        """
+        return self.session.on_site_change(callback)
 
     async def create_producer(self, topic: str, **options: Any) -> Producer:
         """Return a producer, registered with the broker of every partition.

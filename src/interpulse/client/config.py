@@ -107,6 +107,9 @@ class ClientConfig:
     """Maximum number of concurrent single lookups, if the broker has no batch lookup."""
 
     batch_lookup_topics_max: int = 500
+    reader_overlap_s: int = 60
+    """Seconds that a reader reads again after a change to another cluster whose copies do not name their source."""
+
     listener_name: str | None = None
     credentials: Credentials | None = None
     tls: TlsOptions | None = None
@@ -131,6 +134,7 @@ class ClientConfig:
         check_type("service_url", self.service_url, str)
         check_least(self, 1, "operation_timeout_ms", "lookup_timeout_ms", "connect_timeout_ms")
         check_least(self, 1, "keep_alive_interval_ms", "backoff_initial_ms", "backoff_max_ms")
+        check_least(self, 0, "reader_overlap_s")
         check_least(self, 1, "concurrent_lookups_max", "batch_lookup_topics_max")
         check_provider("tracing", self.tracing, "get_tracer")
         check_provider("metrics", self.metrics, "get_meter")

@@ -108,6 +108,7 @@ class ConnectionHandler:
     def on_connected(self, connection: Connection) -> None:
         """Record that the broker has accepted the owner. The owner calls this while it registers."""
         self.connection = connection
+        self._session.topic_in_use = self._topic
         self._connected_at = self._loop.time()
 
     def on_lost(self) -> bool:
@@ -126,6 +127,14 @@ class ConnectionHandler:
         """
         if self._reconnecting is None and not self._session.is_closed:
             self._reconnecting = self._session.spawn(self._reconnect(assigned_url, after))
+            self._session.note_waiting(self)
+
+    def start_over(self) -> None:
+        """Begin a running reconnection again, without a pause: the client has changed to another site."""
+        before, self._reconnecting = self._reconnecting, None
+        if before is not None:
+            before.cancel()
+            self.reconnect(after=before)
 
     async def _reconnect(self, assigned_url: str | None, after: asyncio.Future[None] | None) -> None:
         held_s = self._loop.time() - self._connected_at
@@ -155,7 +164,9 @@ class ConnectionHandler:
         except PulsarError as failure:
             self._owner.on_failed(failure)
         finally:
-            self._reconnecting = None
+            if self._reconnecting is asyncio.current_task():  # otherwise another one has begun
+                self._reconnecting = None
+                self._session.note_waiting(self, ended=True)
             if outages is not None:
                 outages.given_up(self)  # it failed or was closed, unless it has reconnected
 
@@ -182,6 +193,7 @@ class ConnectionHandler:
             self._reconnecting.cancel()
             await asyncio.gather(self._reconnecting, return_exceptions=True)
             self._reconnecting = None  # a task cancelled before its first step has not reset it
+        self._session.note_waiting(self, ended=True)
         if connection is not None and connection.is_open:
             self._session.note_closed(self._topic, connection.address)
         return connection

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from interpulse.client.config import BrokerAddress, ClientConfig
+from interpulse.client.failover.site_lookup import SiteLookup
+from interpulse.client.failover.sites import Site, SiteChange
 from interpulse.client.lookup.binary_lookup import BinaryLookup
 from interpulse.client.lookup.http_lookup import HttpLookup
 from interpulse.client.lookup.lookup import Lookup
@@ -16,7 +18,7 @@ from interpulse.client.outages import Outages
 from interpulse.client.transport.backoff import Backoff
 from interpulse.client.transport.connection import Connection
 from interpulse.client.transport.connection_pool import ConnectionPool
-from interpulse.model.errors import AlreadyClosed
+from interpulse.model.errors import AlreadyClosed, NotConnected
 from interpulse.model.names import TopicName
 
 if TYPE_CHECKING:
@@ -27,13 +29,29 @@ Result = TypeVar("Result")
 _log = logging.getLogger(__name__)
 
 
+class Waiting(Protocol):
+    """Producer, consumer or reader that waits for a connection."""
+
+    def start_over(self) -> None:
+        """Begin waiting again, at the site to which the client has changed."""
+
+
 class Session:
-    """Connections, lookups, ids and background tasks of one client. Needs a running event loop."""
+    """Connections, lookups, ids and background tasks of one client. Needs a running event loop.
+
+    With a ``site`` it may change to another one (:meth:`change_site`). Connections, lookups, positions and
+    acknowledgements belong to the *generation* in which they were made, which ends with the change.
+    """
 
     def __init__(
-        self, config: ClientConfig, outages: Outages | None = None, *, remembers_brokers: bool = False
+        self,
+        config: ClientConfig,
+        outages: Outages | None = None,
+        *,
+        remembers_brokers: bool = False,
+        site: Site | None = None,
     ) -> None:
-        """Create a session.
+        """Create a session, at ``site`` if the client has several.
 
         ``outages`` decides how long producers and readers that were open wait for the cluster. With
         ``remembers_brokers`` a reopened topic goes to the same broker without a lookup, unless that broker refuses it.
@@ -43,7 +61,21 @@ class Session:
         self._remembers_brokers = remembers_brokers
         self.telemetry = _telemetry(config)
         self.pool = ConnectionPool(config)
-        self.lookup: Lookup = (HttpLookup if config.url.is_http else BinaryLookup)(config, self.pool)
+        self.site = site
+        """Present site of a client with several; None for other clients."""
+        self.cluster = None if site is None else str(site)
+        """Service URL that message ids carry; None if the client knows one cluster only."""
+        self.generation = 0
+        """Number of changes to another site so far."""
+        self.topic_in_use: TopicName | None = None
+        """Topic for which a producer, consumer or reader was opened last."""
+        self.site_lost = asyncio.Event()
+        self.late_acknowledgements = 0
+        """Number of acknowledgements of messages of an earlier site, which were not sent."""
+        self._site_lookup = None if site is None else SiteLookup(_lookup(config, self.pool))
+        self.lookup: Lookup = self._site_lookup or _lookup(config, self.pool)
+        self._waiting: dict[Waiting, float] = {}
+        self._site_listeners: list[Callable[[SiteChange], object]] = []
         self._ids = itertools.count()
         self._remembered: dict[TopicName, BrokerAddress] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -63,7 +95,8 @@ class Session:
         if assigned_url:
             return await self.pool.get(BrokerAddress.parse(assigned_url))
         remembered = self._remembered.pop(topic, None)
-        return await self.pool.get(remembered or await self.lookup.broker(topic))
+        pool = self.pool  # of the site that is asked: an address of one site gets no credentials of another
+        return await pool.get(remembered or await self.lookup.broker(topic))
 
     async def look_ahead(self, topics: Sequence[TopicName]) -> None:
         """Find the brokers of many topics. The next :meth:`connect` of each topic uses the result."""
@@ -74,6 +107,63 @@ class Session:
         """Record that a producer or reader was closed, and that this broker served its topic until then."""
         if self._remembers_brokers:
             self._remembered[topic] = broker
+
+    # ---- Sites
+
+    def note_waiting(self, waiting: Waiting, *, ended: bool = False) -> None:
+        """Record that a producer, consumer or reader waits for a connection, or no longer."""
+        if ended:
+            self._waiting.pop(waiting, None)
+            return
+        if not self._waiting:
+            self.site_lost.set()
+        self._waiting.setdefault(waiting, asyncio.get_running_loop().time())
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds for which a producer, consumer or reader has waited for a connection; 0 if none does."""
+        return asyncio.get_running_loop().time() - min(self._waiting.values()) if self._waiting else 0.0
+
+    def on_site_change(self, listener: Callable[[SiteChange], object]) -> Callable[[], None]:
+        """Call ``listener`` after every change to another site. Return the function that ends this."""
+        self._site_listeners.append(listener)
+        return lambda: self._site_listeners.remove(listener) if listener in self._site_listeners else None
+
+    def change_site(self, site: Site, reason: str, *, silent_s: float) -> None:
+        """Leave the present site for another one, and begin a generation.
+
+        All connections are broken. Producers, consumers and readers then drop what belongs to the former generation,
+        and open again at the new site. Raise ValueError if the client cannot use it.
+        """
+        before, pool = self.site, self.pool
+        assert before is not None, "the client has one site only"
+        assert self._site_lookup is not None
+        self.config = site.applied_to(self.config)
+        self.site, self.cluster, self.generation = site, str(site), self.generation + 1
+        self.pool = ConnectionPool(self.config)
+        lookup = self._site_lookup.move(_lookup(self.config, self.pool))
+        self._remembered.clear()
+        waiting = list(self._waiting)
+        pool.leave(NotConnected(f"the client has left {before} for {site}"))
+        for each in waiting:
+            each.start_over()
+        self.spawn(_close_all(lookup, pool))
+        _log.info(
+            "client changed to another site generation=%d before=%s after=%s silent_s=%.1f reason=%s",
+            *(self.generation, before, site, silent_s, reason),
+        )
+        if self.telemetry is not None:
+            self.telemetry.count_site_change()
+        self._report(SiteChange(self.generation, before, site, reason, silent_s))
+
+    def _report(self, change: SiteChange) -> None:
+        for listener in list(self._site_listeners):
+            try:
+                listener(change)
+            except Exception:  # noqa: BLE001  # the application's: the client works at the new site all the same
+                _log.exception("listener of site changes failed after=%s", change.after)
+
+    # ---- Tasks
 
     def spawn(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         """Run a coroutine in the background. It is cancelled and awaited when the client closes."""
@@ -95,6 +185,15 @@ class Session:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.lookup.close()
         await self.pool.close()
+
+
+def _lookup(config: ClientConfig, pool: ConnectionPool) -> Lookup:
+    return (HttpLookup if config.url.is_http else BinaryLookup)(config, pool)
+
+
+async def _close_all(lookup: Lookup, pool: ConnectionPool) -> None:
+    await lookup.close()
+    await pool.close()
 
 
 def _telemetry(config: ClientConfig) -> Telemetry | None:

@@ -303,6 +303,23 @@ class Telemetry:
             explicit_bucket_boundaries_advisory=_SECONDS,
         )
 
+        self._site_changes = meter.create_counter(
+            "interpulse.client.site_changes", "{change}", "Changes of the client to another site."
+        )
+        self._late_acknowledgements = meter.create_counter(
+            "interpulse.client.late_acknowledgements",
+            "{message}",
+            "Acknowledgements of messages of an earlier site, which were not sent.",
+        )
+
+    def count_site_change(self) -> None:
+        """Count a change of the client to another site."""
+        self._site_changes.add(1)
+
+    def count_late_acknowledgement(self) -> None:
+        """Count an acknowledgement that belongs to an earlier site and was not sent."""
+        self._late_acknowledgements.add(1)
+
     def sending(self) -> Sending:
         """Return the telemetry of one producer's messages."""
         return Sending(self._tracer, self._sent, self._send_seconds)

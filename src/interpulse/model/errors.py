@@ -17,9 +17,9 @@ __all__ = [
     "AlreadyClosed", "AlreadyExists", "AuthenticationError", "AuthorizationError", "CertificateError",
     "ChecksumError", "ClusterNotFound", "Conflict", "ConsumerAssignError", "ConsumerBusy", "ConsumerNotFound",
     "CryptoError", "DataLoss", "ExpansionAboveMaximum", "Forbidden", "IncompatibleSchema", "Inconsistency",
-    "InvalidRequest", "InvalidSchemaDefinition", "InvalidTopicName", "MetadataError", "NamespaceElsewhere",
-    "NamespaceNotFound", "NoRoomLeft", "NotAllowed", "NotConnected", "NotEmpty", "NotFound", "NotImplementedYet",
-    "NotSupported", "OperationNotAllowed", "OperationTimeout", "PartitionCountAboveMaximum",
+    "InvalidRequest", "InvalidSchemaDefinition", "InvalidTopicName", "MessageOfAnotherCluster", "MetadataError",
+    "NamespaceElsewhere", "NamespaceNotFound", "NoRoomLeft", "NotAllowed", "NotConnected", "NotEmpty", "NotFound",
+    "NotImplementedYet", "NotSupported", "OperationNotAllowed", "OperationTimeout", "PartitionCountAboveMaximum",
     "PartitionedTopicNotFound", "PersistenceError", "PolicyNotFound", "PreconditionFailed", "ProducerBusy",
     "ProducerFenced", "PulsarError", "QuotaExceededError", "QuotaExceededException", "RemoteClusterUnavailable",
     "RequestTooLarge", "SchemaNotFound", "ServerError", "ServiceNotReady", "SubscriptionNotFound", "TenantNotFound",
@@ -322,6 +322,10 @@ class DataLoss(PulsarError):
 
 class AlreadyClosed(PulsarError):
     """The client object was closed."""
+
+
+class MessageOfAnotherCluster(PulsarError):
+    """A message id of a site that the client has left, where it would name another message."""
 
 
 _BY_WIRE_CODE: Final[Mapping[int, type[PulsarError]]] = {

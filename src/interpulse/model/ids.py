@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from interpulse.model.numbers import LONG_MAX
 
-__all__ = ["EARLIEST", "LATEST", "ChunkMessageId", "MessageId", "Position"]
+__all__ = ["EARLIEST", "LATEST", "ChunkMessageId", "MessageId", "Position", "SiteMessageId"]
 
 
 class Position(NamedTuple):
@@ -60,6 +60,25 @@ class MessageId(NamedTuple):
         """The first entry of a chunked message, so that all of it can be read again; None for others."""
         return None
 
+    @property
+    def cluster(self) -> str | None:
+        """The service URL of the site that stores the message; None if the client knows one cluster only.
+
+        It is no part of the bytes or of the order of message ids.
+        """
+        return None
+
+    @property
+    def source(self) -> Position | None:
+        """The entry on the other site that this message is a copy of; None if it is no copy or that is not known."""
+        return None
+
+    def of_site(self, cluster: str, source: Position | None = None) -> MessageId:
+        """Return this id with the service URL of its site, and the entry there that it is a copy of."""
+        made = tuple.__new__(SiteMessageId, self)  # without the checks of arguments: one is made for each message
+        made._first_chunk, made._cluster, made._original = self.first_chunk, cluster, source
+        return made
+
     def __str__(self) -> str:
         text = f"{self.ledger}:{self.entry}:{self.partition}"
         return text if self.batch_index < 0 else f"{text}:{self.batch_index}"
@@ -83,3 +102,21 @@ class ChunkMessageId(MessageId):
     @property
     def first_chunk(self) -> Position | None:
         return self._first_chunk
+
+
+class SiteMessageId(ChunkMessageId):
+    """The address of a message of a client with several sites, one of which stores it.
+
+    It equals, and is ordered like, the plain id.
+    """
+
+    _cluster: str | None = None
+    _original: Position | None = None
+
+    @property
+    def cluster(self) -> str | None:
+        return self._cluster
+
+    @property
+    def source(self) -> Position | None:
+        return self._original

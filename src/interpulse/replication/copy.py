@@ -11,7 +11,6 @@ id, while it checks those of the SEND command. Both must agree, otherwise duplic
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -19,18 +18,20 @@ from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.commands import varint
-from interpulse.wire.stamps import StampEncoder, schema_version_field, text_field
+from interpulse.wire.stamps import (
+    SOURCE_POSITION,
+    StampEncoder,
+    schema_version_field,
+    source_positions,
+    text_field,
+)
 
-SOURCE_POSITION = "__MSG_PROP_REPL_SOURCE_POSITION"
-"""Property with ``ledger:entry`` of the source, the key of Pulsar's own replicators."""
 ORIGINAL_PRODUCER = "__interpulse_producer"
 ORIGINAL_SEQUENCE = "__interpulse_seq"
 MARK_PREFIXES = ("__MSG_PROP_REPL_", "__interpulse_")
 """Prefixes of properties that a copy has and its original lacks."""
 
 _CARRIED: Final = (pb.REPLICATED_SUBSCRIPTION_SNAPSHOT_RESPONSE, pb.REPLICATED_SUBSCRIPTION_UPDATE)
-_POSITION: Final = re.compile(r"(\d{1,19}):(\d{1,19})", re.ASCII)
-_NUMBER_MAX: Final = 2**63 - 1
 
 SKIP_REPLICATED = "replicated"
 SKIP_NOT_ADDRESSED = "not-addressed"
@@ -76,20 +77,6 @@ def _comes_from(cluster: str, metadata: pb.MessageMetadata, here: str) -> bool:
 def is_copied_by_lane(metadata: pb.MessageMetadata, source_cluster: str, target_cluster: str) -> bool:
     """Return True if a lane from ``source_cluster`` wrote this entry of ``target_cluster``, wherever it is from."""
     return f".{source_cluster}-->{target_cluster}." in f"{metadata.producer_name}."
-
-
-def source_positions(metadata: pb.MessageMetadata) -> list[Position]:
-    """Return the source positions that an entry names, oldest first. Invalid ones are omitted.
-
-    The last one is the original's. Earlier ones belong to other topics: applications pass on the properties of
-    replicated messages, and each replicator appends its own.
-    """
-    positions = []
-    for item in metadata.properties:
-        match = _POSITION.fullmatch(str(item.value)) if item.key == SOURCE_POSITION else None  # bytes unless UTF-8
-        if match is not None and max(position := Position(*map(int, match.groups()))) <= _NUMBER_MAX:
-            positions.append(position)
-    return positions
 
 
 def replicator_position(metadata: pb.MessageMetadata) -> Position | None:

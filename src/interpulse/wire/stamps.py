@@ -6,13 +6,35 @@ the raw metadata of the original, which is not encoded again.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
+from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.commands import varint
+from interpulse.wire.entries import build_entry, parse_entry
 
+SOURCE_POSITION: Final = "__MSG_PROP_REPL_SOURCE_POSITION"
+"""Property with ``ledger:entry`` of the source, the key of Pulsar's own replicators."""
+
+_POSITION: Final = re.compile(r"(\d{1,19}):(\d{1,19})", re.ASCII)
+_NUMBER_MAX: Final = 2**63 - 1
 _SHORT: Final = 64
 _PRODUCERS_MAX: Final = 1000
+
+
+def source_positions(metadata: pb.MessageMetadata) -> list[Position]:
+    """Return the source positions that an entry names, oldest first. Invalid ones are omitted.
+
+    The last one is the original's. Earlier ones belong to other topics: applications pass on the properties of
+    replicated messages, and each replicator appends its own.
+    """
+    positions = []
+    for item in metadata.properties:
+        match = _POSITION.fullmatch(str(item.value)) if item.key == SOURCE_POSITION else None  # bytes unless UTF-8
+        if match is not None and max(position := Position(*map(int, match.groups()))) <= _NUMBER_MAX:
+            positions.append(position)
+    return positions
 
 
 class StampEncoder:
@@ -60,6 +82,18 @@ class StampEncoder:
 def schema_version_field(version: bytes) -> bytes:
     """Return the version of a schema as a field of metadata."""
     return _bytes_field(16, version)
+
+
+def with_schema_version(entry: bytes, before: bytes, after: bytes) -> bytes:
+    """Return an entry whose messages have the schema version ``after`` if they had ``before``; empty: none."""
+    parsed = parse_entry(entry)
+    metadata = parsed.metadata
+    if metadata.schema_version != before:
+        return entry
+    metadata.ClearField("schema_version")
+    if after:
+        metadata.schema_version = after
+    return build_entry(metadata.SerializePartialToString(), parsed.payload)
 
 
 def text_field(number: int, text: str) -> bytes:

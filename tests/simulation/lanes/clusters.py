@@ -15,8 +15,8 @@ from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import AlreadyExists
 from interpulse.model.ids import EARLIEST
 from interpulse.model.names import TopicName
-from interpulse.replication.copy import source_positions
 from interpulse.spark.writing.broker_target import last_position
+from interpulse.wire.stamps import source_positions
 from tests.simulation.lanes.judge import StoredEntry
 from tests.simulation.programs import BINARY_PORT, WEB_PORT
 from tests.simulation.workload import CLIENT_OPTIONS, until_done

@@ -177,3 +177,21 @@ async def test_owner_when_stopped_while_connected_then_its_broker_is_remembered(
         await Owner(session).handler.open(timeout_ms=60_000)
         assert broker.count(pb.BaseCommand.LOOKUP) == 2
         await session.close()
+
+
+async def test_reconnection_when_begun_again_then_goes_on_without_its_pause(broker: ScriptedBroker) -> None:
+    session = Session(ClientConfig(broker.url, backoff_initial_ms=600_000, backoff_max_ms=600_000))
+    owner = Owner(session)
+    await owner.handler.open(timeout_ms=60_000)
+    owner.refusals = [NotConnected()]
+    owner.handler.on_lost()
+    owner.handler.reconnect()  # pauses, since the connection did not last
+    await asyncio.sleep(0)
+    owner.handler.start_over()
+    await eventually(lambda: not owner.refusals)  # pauses again after the refusal
+    owner.handler.start_over()
+    await eventually(lambda: owner.handler.connection is not None and not owner.handler.is_reconnecting)
+    owner.handler.start_over()  # nothing is under way
+    assert not owner.handler.is_reconnecting
+    assert session.silent_s == 0
+    await session.close()

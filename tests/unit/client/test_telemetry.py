@@ -295,3 +295,14 @@ async def test_provider_when_none_was_set_for_the_process_then_messages_go_as_th
     await Telemetry(True, True).sending().send(partition, OutgoingMessage(b"x"))
     assert not get_tracer("application").start_span("s").is_recording()
     assert partition.taken[0].properties == {}
+
+
+def test_changes_of_site_and_late_acknowledgements_when_they_happen_then_are_counted() -> None:
+    meters, reader = metered()
+    telemetry = Telemetry(tracing=False, metrics=meters)
+    telemetry.count_site_change()
+    for _ in range(2):
+        telemetry.count_late_acknowledgement()
+    points = points_of(reader)
+    assert points["interpulse.client.site_changes"] == [({}, 1)]
+    assert points["interpulse.client.late_acknowledgements"] == [({}, 2)]

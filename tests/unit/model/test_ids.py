@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from interpulse.model.ids import EARLIEST, LATEST, ChunkMessageId, MessageId, Position
+from interpulse.model.ids import EARLIEST, LATEST, ChunkMessageId, MessageId, Position, SiteMessageId
 
 
 def test_positions_when_compared_then_the_ledger_counts_first() -> None:
@@ -42,3 +42,16 @@ def test_message_id_of_a_position_then_has_that_position() -> None:
     chunked = ChunkMessageId(3, 4, 1, -1, Position(2, 9))
     assert MessageId.of(chunked) is chunked
     assert MessageId.of(LATEST) == MessageId(*LATEST)
+
+
+@pytest.mark.parametrize("plain", [MessageId(3, 4, 1, 0), ChunkMessageId(3, 4, 1, -1, Position(3, 2))])
+def test_message_id_when_it_has_a_site_then_equals_the_plain_one(plain: MessageId) -> None:
+    assert (plain.cluster, plain.source) == (None, None)
+    sited = plain.of_site("pulsar://east", Position(9, 1))
+    assert (sited, hash(sited), str(sited)) == (plain, hash(plain), str(plain))
+    assert sited < MessageId(3, 5)
+    again = pickle.loads(pickle.dumps(sited))
+    for each in (sited, again):
+        assert isinstance(each, SiteMessageId)
+        assert (each.cluster, each.source) == ("pulsar://east", Position(9, 1))
+        assert each.first_chunk == plain.first_chunk

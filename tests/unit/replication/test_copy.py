@@ -11,16 +11,15 @@ from interpulse.replication.copy import (
     SKIP_MARKER,
     SKIP_NOT_ADDRESSED,
     SKIP_REPLICATED,
-    SOURCE_POSITION,
     EntryMarker,
     is_carried_marker,
     is_copied_by_lane,
     renumber,
     replicator_position,
     skip_reason,
-    source_positions,
 )
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.stamps import SOURCE_POSITION, source_positions
 
 
 def metadata(**values):

@@ -111,7 +111,7 @@ class Source:
 
 async def test_view_when_a_step_asks_then_it_is_repeated_with_the_answer() -> None:
     source = Source()
-    view = RememberedView(cast("Any", source), lambda positions: None)
+    view = RememberedView(cast("Any", source))
     with pytest.raises(NotConnected):
         await view.answered(lambda: view.ends(["t"]))
     for number in (2, 3):

@@ -144,6 +144,7 @@ class Acknowledgements:
         redeliveries_max = dead_letter_producer.redeliveries_max if dead_letter_producer else math.inf
         self._candidates = DeadLetterCandidates(redeliveries_max)
         self._pending_letters: set[asyncio.Task[None]] = set()
+        self._late_logged_for = -1
         self._loop = asyncio.get_running_loop()
 
     def begin(self, message: Message) -> None:
@@ -156,6 +157,8 @@ class Acknowledgements:
 
     def acknowledge(self, message: Message) -> None:
         """Acknowledge this message. The command is sent within 100 ms, together with others."""
+        if self._session.site is not None and self._is_late(message):
+            return
         self.tracker.acknowledge(message)
         self._unacked.discard(message.id)
         self._nacks.discard(message.id)
@@ -166,6 +169,8 @@ class Acknowledgements:
 
     def acknowledge_cumulative(self, message: Message) -> None:
         """Acknowledge everything up to this message. Not for shared subscriptions."""
+        if self._session.site is not None and self._is_late(message):
+            return
         self.tracker.acknowledge_cumulative(message)
         self._unacked.discard_up_to(message.id)
         if self._telemetry is not None:
@@ -174,10 +179,32 @@ class Acknowledgements:
 
     def negative_acknowledge(self, message: Message) -> None:
         """Request redelivery of the message's entry after a delay."""
+        if self._session.site is not None and self._is_late(message):
+            return
         self._unacked.discard(message.id)
         self._nacks.add(message.id, self._config.nack_delay(message.redelivery_count))
         if self._telemetry is not None:
             self._telemetry.end(message.id, "negative_acknowledge")
+
+    def _is_late(self, message: Message) -> bool:
+        """Return True for a message of a site that the client has left: its id names another message now.
+
+        It is counted, and logged once per change of site. The new site delivers the message again, unless it knows that
+        it is acknowledged.
+        """
+        session = self._session
+        if message.id.cluster in (None, session.cluster):
+            return False
+        session.late_acknowledgements += 1
+        if session.telemetry is not None:
+            session.telemetry.count_late_acknowledgement()
+        if self._late_logged_for != session.generation:
+            self._late_logged_for = session.generation
+            _log.warning(
+                "acknowledgements of messages of an earlier site are not sent topic=%s id=%s earlier=%s site=%s",
+                *(message.topic, message.id, message.id.cluster, session.cluster),
+            )
+        return True
 
     def refuse(self, position: Position, reason: pb.CommandAck.ValidationError.ValueType) -> None:
         """Acknowledge an unreadable entry and give the broker the reason."""

@@ -18,7 +18,15 @@ from interpulse.client.closing import AsyncCloses
 from interpulse.client.connection_handler import ConnectionHandler
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
-from interpulse.model.errors import AlreadyClosed, ChecksumError, DataLoss, NotConnected, OperationTimeout, PulsarError
+from interpulse.model.errors import (
+    AlreadyClosed,
+    ChecksumError,
+    DataLoss,
+    MessageOfAnotherCluster,
+    NotConnected,
+    OperationTimeout,
+    PulsarError,
+)
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
@@ -127,6 +135,7 @@ class EntryReader(AsyncCloses):
         self._waits_for_connection = reconnect_timeout_ms != 0
         self._handler = ConnectionHandler(session, topic, self, what="reader", timeout_ms=reconnect_timeout_ms or None)
         self._id = -1
+        self._generation = session.generation
         self._loop = asyncio.get_running_loop()
 
     # ---- Reading
@@ -242,6 +251,11 @@ class EntryReader(AsyncCloses):
 
         Each attempt is a new consumer with a new name, so messages for an old one do not arrive here.
         """
+        if self._session.generation != self._generation:
+            raise MessageOfAnotherCluster(
+                f"the reader of {self.topic} has reached {self.reached} on a site that the client has left for "
+                f"{self._session.cluster}: open another reader"
+            )
         if self._handler.is_reconnecting:
             self.resubscribed_count += 1
         self._id = self._session.next_id()
@@ -368,6 +382,9 @@ class EntryReader(AsyncCloses):
 
     def on_end_of_topic(self) -> None:
         """Do nothing: the end of the range decides."""
+
+    def on_leaving(self) -> None:
+        """Do nothing: a reader acknowledges nothing."""
 
     def _grant(self) -> None:
         """Grant the broker as many messages as the free part of the buffer is expected to hold."""

@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 from interpulse.client.connection_handler import ConnectionHandler
 from interpulse.client.consuming.acknowledgements import Acknowledgements
 from interpulse.client.consuming.consumer_config import ConsumerConfig, KeySharedPolicy
+from interpulse.client.consuming.copied_entries import CopySearch
 from interpulse.client.consuming.dead_letters import DeadLetterProducer
+from interpulse.client.consuming.read_place import ReadPlace, check_site
 from interpulse.client.consuming.unpacker import Start, Unpacker, permits_for
 from interpulse.client.messages import Message
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
+from interpulse.clock import now_ms
 from interpulse.model.errors import AlreadyClosed, CryptoError, NotConnected, OperationTimeout, PulsarError
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.model.names import TopicName
@@ -171,6 +174,12 @@ class PartitionConsumer:
             telemetry=telemetry,
         )
         self._unpacker = Unpacker(topic, self.acks.tracker, config)
+        self._unpacker.cluster = session.cluster
+        self._generation = session.generation
+        self._has_moved = False
+        self._place: ReadPlace | None = None
+        if session.site is not None and start is not None:
+            self._place = ReadPlace(start, session.cluster, now_ms())
         self._loop = asyncio.get_running_loop()
 
     # ---- Opening and reconnecting
@@ -185,6 +194,8 @@ class PartitionConsumer:
 
     async def register(self, connection: Connection) -> None:
         """Subscribe and grant permits; called by the connection handler."""
+        if self._session.generation != self._generation:
+            await self._change_site()
         holds = (self.topic, self.subscription) if self._config.subscription_type == "exclusive" else None
         await connection.consumers.open(self._id, self, self._subscribe_command(), holds=holds)
         self._handler.on_connected(connection)
@@ -192,9 +203,28 @@ class PartitionConsumer:
         self.acks.flush()
         connection.write(commands.flow(self._id, self._config.receiver_queue_size))
 
+    async def _change_site(self) -> None:
+        """Drop what belongs to the former site, and find the place of a reader at the present one."""
+        generation, cluster = self._session.generation, self._session.cluster
+        self.acks.forget()
+        self._inbox.discard(self)
+        self._unpacker.clear()
+        self._epoch, self._newest = 0, EARLIEST
+        self.reached_end_of_topic = False
+        has_moved = cluster != self._unpacker.cluster  # otherwise only the credentials are others
+        self._has_moved = self._has_moved or has_moved
+        if self._place is not None and cluster is not None and has_moved and self.topic.is_persistent:
+            search, overlap_s = CopySearch(self._session, self.topic), self._session.config.reader_overlap_s
+            self.start = await self._place.at_site(cluster, search, overlap_s=overlap_s, topic=str(self.topic))
+        elif self._durable:
+            self.start = None
+        self._unpacker.cluster = cluster
+        self._generation = generation
+
     def _subscribe_command(self) -> pb.CommandSubscribe:
         config = self._config
-        earliest = config.initial_position == "earliest"
+        # At another site nothing says that messages before a new subscription were acknowledged.
+        earliest = config.initial_position == "earliest" or self._has_moved
         start = None if self._durable or self.start is None else self.start.subscribe_from
         return pb.CommandSubscribe(
             topic=str(self.topic),
@@ -267,6 +297,8 @@ class PartitionConsumer:
             self._on_encrypted(messages[0], permits, problem)
             return
         self._keep_start(position)
+        if self._place is not None and messages:
+            messages = self._place.unread(messages)
         if self.acks.divert(messages):
             messages = []
         for one in messages:
@@ -295,6 +327,8 @@ class PartitionConsumer:
             return
         if self.start is None or self.start.id.position == LATEST:
             self.start = Start(MessageId.of(position), included=True)
+            if self._place is not None:
+                self._place.begin_at(position)
 
     def _on_encrypted(self, message: Message, permits: int, problem: CryptoError) -> None:
         if self._config.crypto_failure_action == "discard":
@@ -329,11 +363,17 @@ class PartitionConsumer:
     def on_end_of_topic(self) -> None:
         self.reached_end_of_topic = True
 
+    def on_leaving(self) -> None:
+        """Send the acknowledgements that were collected: they name messages of this site."""
+        self.acks.flush()
+
     # ---- Called by the inbox
 
     def on_taken(self, message: Message) -> None:
         if not self._durable:
             self.start = Start(message.id)
+            if self._place is not None:
+                self._place.note(message)
         self.acks.begin(message)
         self._release(1)
 
@@ -380,6 +420,8 @@ class PartitionConsumer:
         The next message is ``target`` itself, or without ``included`` the one after it.
         """
         await self._handler.reconnected()
+        if isinstance(target, MessageId):
+            check_site(target, self._session)
         connection = self._required_connection()
         before, self.start = self.start, None if isinstance(target, int) else Start(target, included)
         self._seeking = self._loop.create_future()
@@ -392,6 +434,8 @@ class PartitionConsumer:
                 command.message_publish_time = target
             await connection.request(command)
             self.acks.forget()
+            if self._place is not None:
+                self._place.restart(self.start, target if isinstance(target, int) else now_ms())
             if self._handler.connection is not None:
                 self._release(self._inbox.discard(self))
         except BaseException:

@@ -11,6 +11,7 @@ from interpulse.client.closing import AsyncCloses
 from interpulse.client.consuming.consumer_config import ConsumerConfig, CryptoFailureAction, KeySharedPolicy
 from interpulse.client.consuming.partition_consumer import PartitionConsumer
 from interpulse.client.consuming.partition_consumers import PartitionConsumers, SeekTarget
+from interpulse.client.consuming.read_place import check_site
 from interpulse.client.consuming.unpacker import Start
 from interpulse.client.encryption.key_reader import CryptoKeyReader
 from interpulse.client.messages import Message
@@ -88,6 +89,7 @@ class Reader(AsyncCloses):
         for topic in self._topics if self._config.key_hash_ranges else ():
             if not topic.is_persistent:
                 raise InvalidRequest(f"key_hash_ranges: a broker does not filter the non-persistent topic {topic}")
+        check_site(MessageId.of(self._config.start), self._session)
         try:
             await self._consumers.add(self._topics)
             start = MessageId.of(self._config.start)

@@ -17,6 +17,7 @@ from interpulse.model.names import TopicName
 from interpulse.wire.entries import ParsedEntry, parse_entry
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.ids import mask_of, of_batch
+from interpulse.wire.stamps import source_positions
 
 _log = logging.getLogger(__name__)
 
@@ -128,6 +129,8 @@ class Unpacker:
         self._topic = str(topic)
         self._partition = topic.partition_index
         self._acks = acks
+        self.cluster: str | None = None
+        """Service URL that message ids carry, None for none."""
         self._decryptor = Decryptor(self._topic, config.crypto_key_reader)
         on_given_up = self._acknowledge_all if config.oldest_chunks_acknowledged else lambda positions: None
         self._chunks = ChunkAssembler(config.chunked_messages_max, on_given_up)
@@ -176,6 +179,11 @@ class Unpacker:
         elif wanted[0].id.batch_index >= 0 and len(wanted) < wanted[0].batch_size:
             waiting = sum(1 << message.id.batch_index for message in wanted)
             self._acks.narrow(position, waiting, sent & ((1 << wanted[0].batch_size) - 1))
+        if self.cluster is not None:
+            positions = source_positions(parsed.metadata) if parsed.metadata.replicated_from else ()
+            source = positions[-1] if positions else None
+            for message in wanted:
+                message.id = message.id.of_site(self.cluster, source)
         return Unpacked(wanted, permits, problem)
 
     def _is_wanted(self, message_id: MessageId, sent: int, start: Start | None) -> bool:

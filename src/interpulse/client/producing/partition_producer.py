@@ -286,13 +286,14 @@ class PartitionProducer(AsyncCloses):
             _fail_all(futures, failure)
             return
         receipt = done.result()
+        cluster = self._send_queue.cluster
         for index, future in enumerate(futures):
             if not future.done():
                 message_id = MessageId(*receipt.position, self._partition, index if in_batch else -1)
                 if first_chunk is not None and not receipt.is_duplicate:
                     # Its receipt arrived before this one. If it had failed, the future would be done.
                     message_id = ChunkMessageId(*message_id, first_chunk.result().position)
-                future.set_result(message_id)
+                future.set_result(message_id if cluster is None else message_id.of_site(cluster))
 
     async def flush(self) -> None:
         """Send the batch and wait for all receipts. Raise the first failure."""

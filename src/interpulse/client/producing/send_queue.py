@@ -38,6 +38,7 @@ from interpulse.wire.codec import codec
 from interpulse.wire.frames import ReceiptRun
 from interpulse.wire.ids import position_from_wire
 from interpulse.wire.schemas import schema_to_wire
+from interpulse.wire.stamps import with_schema_version
 
 _log = logging.getLogger(__name__)
 
@@ -106,6 +107,9 @@ class SendQueue:
         self._id = session.next_id()
         self._epoch = 0
         self._topic_epoch: int | None = None
+        self._generation = session.generation
+        self.cluster: str | None = None
+        """Service URL of the site of the receipts; None if the client knows one cluster only."""
         self._handler = ConnectionHandler(
             session,
             topic,
@@ -150,6 +154,9 @@ class SendQueue:
         if self._handler.is_reconnecting:
             self._epoch += 1
             self._unconfirmed.drop_markers()
+        generation, cluster = self._session.generation, self._session.cluster
+        if generation != self._generation:
+            self._topic_epoch = None  # exclusive access is asked for again
         schema = await self._schema_at(connection)
         name = self._request.name
         holds = None if name is None else (self.topic, name)
@@ -164,6 +171,9 @@ class SendQueue:
         await self._check_permit(connection)
         self.name = answer.producer_name
         self.last_sequence_id = max(self.last_sequence_id, answer.last_sequence_id)
+        if generation != self._generation:
+            self._renumber_schema(self.schema_version, answer.schema_version)
+        self._generation, self.cluster = generation, cluster
         self.schema, self.schema_version = schema, answer.schema_version
         self.message_bytes_max = connection.message_bytes_max
         if answer.HasField("topic_epoch"):
@@ -171,6 +181,11 @@ class SendQueue:
         self._handler.on_connected(connection)
         for outgoing in self._unconfirmed:
             connection.write(*self._frames(outgoing))
+
+    def _renumber_schema(self, before: bytes, after: bytes) -> None:
+        """Give unconfirmed entries the version that their schema has at another site."""
+        if before and before != after:
+            self._unconfirmed.rewrite(lambda entry: with_schema_version(entry, before, after))
 
     async def _check_permit(self, connection: Connection) -> None:
         """Raise the refusal of the first unconfirmed entry after closing the open producer."""

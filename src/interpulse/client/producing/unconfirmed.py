@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from interpulse.model.errors import PulsarError
@@ -125,6 +125,15 @@ class UnconfirmedEntries:
         self._waiting.append(_Waiting(outgoing, future, deadline))
         self.count += len(outgoing.entries)
         self.bytes += _size_of(outgoing.entries)
+
+    def rewrite(self, changed: Callable[[bytes], bytes]) -> None:
+        """Replace the bytes of all entries."""
+        for waiting in self._waiting:
+            entries = waiting.outgoing.entries
+            rewritten = [changed(entry) for entry in entries]
+            waiting.outgoing = waiting.outgoing._replace(entries=rewritten)
+            open_from = len(waiting.positions)
+            self.bytes += _size_of(rewritten[open_from:]) - _size_of(entries[open_from:])
 
     def confirm(self, sequence_ids: Sequence[int], positions: Sequence[Position], start: int) -> int:
         """Accept receipts from index ``start`` on, as long as they match the front. Return their number."""

@@ -20,6 +20,7 @@ from interpulse.client.consuming.consumer import Consumer as AsyncConsumer
 from interpulse.client.consuming.partition_consumers import SeekTarget
 from interpulse.client.consuming.reader import Reader as AsyncReader
 from interpulse.client.consuming.table_view import TableView as AsyncTableView
+from interpulse.client.failover.sites import Site, SiteChange
 from interpulse.client.lookup.lookup import TopicMode, VersionedSchema
 from interpulse.client.messages import Message, OutgoingMessage
 from interpulse.client.portal import Portal
@@ -265,6 +266,19 @@ class Client(Closes):
     @property
     def config(self) -> ClientConfig:
         return self._client.config
+
+    @property
+    def site(self) -> Site | None:
+        """Present site of a client with ``failover``; None without it."""
+        return self._client.site
+
+    def on_site_change(self, callback: Callable[[SiteChange], object]) -> Callable[[], None]:
+        """Call ``callback`` in the client's thread after every change to another site.
+
+        Return the function that ends this. The callback must not call the client: the call would block forever.
+        """
+        end = self._portal.run(lambda: self._client.on_site_change(callback))
+        return lambda: self._portal.run(end)
 
     def create_producer(self, topic: str, **options: Any) -> Producer:
         """Return a producer. ``options`` are fields of ProducerConfig."""

@@ -7,7 +7,7 @@ import asyncio
 from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.transport.connection import Connection, SpokenFor
 from interpulse.client.transport.issued_tokens import IssuedTokens
-from interpulse.model.errors import AlreadyClosed
+from interpulse.model.errors import AlreadyClosed, NotConnected, PulsarError
 
 
 class ConnectionPool:
@@ -26,9 +26,12 @@ class ConnectionPool:
         self._opening: dict[BrokerAddress, asyncio.Task[Connection]] = {}
         self._logged_faults: set[BrokerAddress] = set()
         self._closed = False
+        self._left: PulsarError | None = None
 
     async def get(self, address: BrokerAddress) -> Connection:
         """Return an open connection. Concurrent callers wait for the same one. Raise NotConnected."""
+        if self._left is not None:  # also if it is closed meanwhile: the client has another pool
+            raise NotConnected(str(self._left))
         if self._closed:
             raise AlreadyClosed("the client is closed")
         task = self._opening.get(address)
@@ -37,7 +40,27 @@ class ConnectionPool:
             task = asyncio.get_running_loop().create_task(opening)
             task.add_done_callback(_mark_seen)
             self._opening[address] = task
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if self._left is None or (caller is not None and caller.cancelling()):
+                raise
+            raise NotConnected(str(self._left)) from None
+
+    def leave(self, reason: PulsarError) -> None:
+        """Close all connections and open no others: :meth:`get` raises NotConnected. :meth:`close` is still needed.
+
+        Consumers may send what they have collected, such as acknowledgements.
+        """
+        self._left = reason
+        for task in self._opening.values():
+            if not task.done():
+                task.cancel()
+            elif _is_usable(task):
+                for consumer in task.result().consumers:
+                    consumer.on_leaving()
+                task.result().close(reason)
 
     async def close(self) -> None:
         """Drop all connections."""

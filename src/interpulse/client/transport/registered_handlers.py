@@ -44,6 +44,9 @@ class ConsumerListener(Listener, Protocol):
 
     def on_end_of_topic(self) -> None: ...
 
+    def on_leaving(self) -> None:
+        """Send what still belongs on this connection, because the client is about to close it."""
+
 
 class TopicListListener(Listener, Protocol):
     """Watcher of a list of topics, as its connection sees it."""

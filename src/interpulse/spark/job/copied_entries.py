@@ -1,31 +1,20 @@
-"""Source entries that a topic-partition of the target holds, read from the marks that replicators leave."""
+"""Searches for the source entries that a topic-partition of the target holds."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
-from interpulse.client.consuming.entry_reader import EntryReader
+from interpulse.client.consuming.copied_entries import CopiedEntry, copied_entries
 from interpulse.client.session import Session
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
-from interpulse.replication.copy import source_positions
 from interpulse.spark.job.source_backlog import last_entry, ledger_counts
 from interpulse.spark.writing.broker_target import last_position
 
 TAILS: Final = (100, 10_000, None)
 """Numbers of last entries to look at, None for all: others may have published behind the last copy."""
-_BUFFER_BYTES: Final = 1 << 20
-
-
-class CopiedEntry(NamedTuple):
-    """A replicated entry, with its positions here and on its original cluster."""
-
-    there: Position
-    source: Position
-    origin: str
-    producer: str
 
 
 async def last_copied(
@@ -44,20 +33,6 @@ async def last_copied(
         if matching:
             return max(matching)
     return None
-
-
-async def copied_entries(
-    session: Session, topic: TopicName, after: Position, upto: Position, *, buffer_bytes: int = _BUFFER_BYTES
-) -> AsyncGenerator[CopiedEntry]:
-    """Yield the entries of ``(after, upto]`` that name their origin: our copies, and those of Pulsar 4 and later."""
-    async with EntryReader(
-        session, topic, after=after, upto=upto, buffer_bytes=buffer_bytes, subscription_prefix="interpulse-lag"
-    ) as reader:
-        await reader.open()
-        async for entry in reader:
-            metadata = entry.parsed.metadata
-            if positions := source_positions(metadata):
-                yield CopiedEntry(entry.position, positions[-1], metadata.replicated_from, metadata.producer_name)
 
 
 Probe = Callable[[Position, Position], Awaitable[CopiedEntry | None]]

@@ -174,6 +174,8 @@ class SourceCursor:
 
     def on_end_of_topic(self) -> None: ...
 
+    def on_leaving(self) -> None: ...
+
 
 STRETCH_MAX: Final = 8
 _CALM_INTERVALS: Final = 15

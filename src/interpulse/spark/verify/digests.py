@@ -12,11 +12,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from interpulse.model.names import TopicName
-from interpulse.replication.copy import MARK_PREFIXES, is_copied_by_lane, skip_reason, source_positions
+from interpulse.replication.copy import MARK_PREFIXES, is_copied_by_lane, skip_reason
 from interpulse.spark.arrow_frames import arrow_schema
 from interpulse.spark.lanes import pack_sequence
 from interpulse.spark.verify.judging import Problem
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.stamps import source_positions
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -82,3 +82,14 @@ async def test_markers_when_dropped_then_the_rest_stays_in_order_and_their_recei
     assert (queue.count, queue.bytes) == (3, 8)
     assert (dropped.result().duplicates, dropped.result().last_position) == ([], None)
     assert (first.done(), last.done()) == (False, False)
+
+
+async def test_entries_when_rewritten_then_their_size_counts_and_receipts_go_on() -> None:
+    queue, futures = queue_of(outgoing(1, 2), outgoing(3))
+    assert queue.confirm([1], places(1), 0) == 1
+    queue.rewrite(lambda entry: entry + b"yy")
+    assert [list(rest.entries) for rest in queue] == [[b"xxyy"], [b"xxxyy"]]
+    assert queue.bytes == 9
+    assert queue.confirm([2, 3], places(2, 3), 0) + queue.confirm([2, 3], places(2, 3), 1) == 2
+    assert (queue.bytes, queue.count) == (0, 0)
+    assert futures[0].result().positions == places(1, 2)

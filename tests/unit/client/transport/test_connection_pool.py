@@ -10,6 +10,7 @@ from interpulse.client.transport.connection_pool import ConnectionPool
 from interpulse.model.errors import AlreadyClosed, NotConnected
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support.scripted_broker import ScriptedBroker
+from tests.support.waiting import eventually
 
 
 async def test_callers_at_the_same_time_then_share_one_connection() -> None:
@@ -81,3 +82,33 @@ async def test_port_of_the_web_service_then_is_told_once_until_a_broker_answers_
         assert len(told()) == 3
         await pool.close()
         await other.close()
+
+
+async def test_connections_when_left_then_callers_may_try_elsewhere() -> None:
+    async with ScriptedBroker() as broker, ScriptedBroker() as silent:
+        silent.scripts[pb.BaseCommand.CONNECT] = lambda peer, frame: None
+        address, slow = (BrokerAddress.parse(each.url) for each in (broker, silent))
+        pool = ConnectionPool(ClientConfig(broker.url))
+        connection = await pool.get(address)
+        opening = asyncio.create_task(pool.get(slow))
+        await eventually(lambda: silent.peers)
+        pool.leave(NotConnected("the client has left"))
+        assert not connection.is_open
+        with pytest.raises(NotConnected, match="has left"):
+            await opening
+        with pytest.raises(NotConnected, match="has left"):
+            await pool.get(address)
+        await pool.close()
+
+
+async def test_caller_when_cancelled_while_the_pool_is_left_then_ends() -> None:
+    async with ScriptedBroker() as silent:
+        silent.scripts[pb.BaseCommand.CONNECT] = lambda peer, frame: None
+        pool = ConnectionPool(ClientConfig(silent.url))
+        opening = asyncio.create_task(pool.get(BrokerAddress.parse(silent.url)))
+        await eventually(lambda: silent.peers)
+        pool.leave(NotConnected("the client has left"))
+        opening.cancel()
+        await asyncio.wait([opening])
+        assert opening.cancelled()
+        await pool.close()

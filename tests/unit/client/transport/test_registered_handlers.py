@@ -35,6 +35,8 @@ class CountingListener:
 
     def on_end_of_topic(self) -> None: ...
 
+    def on_leaving(self) -> None: ...
+
 
 class SilentProducer:
     """A producer that sends nothing."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interpulse.client.consuming.copied_entries import CopiedEntry
 from interpulse.model.ids import EARLIEST, Position
-from interpulse.spark.job.copied_entries import CopiedEntry, Found, LogPlaces, last_copy_upto
+from interpulse.spark.job.copied_entries import Found, LogPlaces, last_copy_upto
 
 STATS = {
     "lastConfirmedEntry": "7:1",

@@ -28,10 +28,10 @@ from interpulse.model.errors import MetadataError, NotAllowed, PersistenceError,
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.model.policies.policy_records import PublishRate
-from interpulse.replication.copy import source_positions
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.ids import signed
+from interpulse.wire.stamps import source_positions
 
 _new = tuple.__new__
 _DUPLICATE = EARLIEST

@@ -14,12 +14,13 @@ from contextlib import aclosing
 from typing import Any, Final
 
 from interpulse.client.admin.admin_client import AdminClient
+from interpulse.client.consuming.copied_entries import CopiedEntry, copied_entries
 from interpulse.client.session import Session
 from interpulse.in_turns import concurrently
 from interpulse.model.errors import AlreadyExists, PulsarError
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.spark.job.copied_entries import CopiedEntry, LogPlaces, copied_entries, last_copy_upto
+from interpulse.spark.job.copied_entries import LogPlaces, last_copy_upto
 from interpulse.spark.job.routes.route import Emit, Route
 from interpulse.spark.job.source_backlog import cursor_position
 

@@ -6,16 +6,19 @@ from tools.models import check
 
 pytestmark = pytest.mark.slow
 
+_RUN_AHEAD = {"RunsAhead": "TRUE", "Forgets": "0", "Kills": "1"}
+
 
 @pytest.mark.parametrize(
     ("model", "constants", "states_min"),
     [
-        ("lane_settlement", {}, 100_000),
-        ("lane_settlement", {"Forgets": "0", "Losses": "1", "Fails": "0"}, 100_000),
+        ("lane_settlement", {}, 50_000),
+        ("lane_settlement", {"Forgets": "0", "Losses": "1", "Fails": "0"}, 20_000),
+        ("lane_settlement", _RUN_AHEAD, 100_000),
         ("bundle_takeover", {}, 10_000),
         ("bundle_takeover", {"Losses": "0", "Crashes": "1"}, 10_000),
     ],
-    ids=["lanes", "lanes with a lost checkpoint", "take-over", "take-over with a crash"],
+    ids=["lanes", "lanes with a lost checkpoint", "lanes with run-ahead", "take-over", "take-over with a crash"],
 )
 def test_model_when_all_rules_are_kept_then_no_state_violates_it(
     model: str, constants: dict[str, str], states_min: int
@@ -33,6 +36,12 @@ def test_model_when_all_rules_are_kept_then_no_state_violates_it(
         ("lane_settlement", "VerifiesRefused", {"Forgets": "0", "Kills": "1"}, "NothingMissing"),
         ("lane_settlement", "LaneFileFirst", {}, "NoFalseAlarm"),
         ("lane_settlement", "ReadsBackNew", {}, "NothingDoubledOrReordered"),
+        ("lane_settlement", "Accounts", _RUN_AHEAD, "NoFalseAlarm"),
+        ("lane_settlement", "AwaitsReceipts", _RUN_AHEAD, "CursorBehindTarget"),
+        ("lane_settlement", "Recalls", _RUN_AHEAD, "NoFalseAlarm"),
+        ("lane_settlement", "RecallsUnmarked", _RUN_AHEAD, "NoFalseAlarm"),
+        ("lane_settlement", "AccountsAgain", _RUN_AHEAD, "NoFalseAlarm"),
+        ("lane_settlement", "FencesReports", _RUN_AHEAD, "NoFalseAlarm"),
         ("bundle_takeover", "Deadline", {"Releases": "0", "Losses": "0"}, "ServesTheNewest"),
         ("bundle_takeover", "Fences", {}, "NothingLost"),
         ("bundle_takeover", "Guards", {}, "OnlyTheOwnerWrites"),

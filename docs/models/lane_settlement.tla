@@ -20,8 +20,8 @@ CONSTANTS Entries, BatchMax, Attempts, Kills, Cuts, Fails, Forgets, Losses,
           Accounts, AwaitsReceipts, Recalls, RecallsUnmarked,
           AccountsAgain, FencesReports
 (* The counts bound the faults. RunsAhead switches the run-ahead on. The rules *)
-(* behind it are TRUE in the code, and each is FALSE in one planted bug. The   *)
-(* last two are not in the code yet: see README.md, "Gaps".                   *)
+(* behind it are TRUE in the code, and each is FALSE in a planted bug or in a  *)
+(* fault that this model has shown (the last two).                            *)
 
 VARIABLES
   begin, plan, marked, files, cursor,  \* on disk: checkpoint, lane files; on the source: the cursor

@@ -118,7 +118,7 @@ def test_copy_when_killed_at_any_step_then_west_holds_everything_exactly_once(
     assert in_order_per_key(copied)
 
 
-async def killed(writer):
+async def killed(writer, *arguments):
     raise Killed("copying")
 
 
@@ -365,7 +365,7 @@ class CopyAhead(Copy):
         (state_path / "topics.json").write_text(json.dumps({"topics": names, "held": [], "rates": {}}))
         given = {"topicsFile": str(state_path / "topics.json"), "maxPartitions": "1", **source}
         super().__init__(broker, west, state_path, **given)
-        self.options["runAheadMs"] = "600000"
+        self.options |= {"runAheadMs": "600000", "cursorFollows": "true"}
         self.kill_at = ""
 
     def begin(self):

@@ -102,13 +102,16 @@ class LaneFiles:
         paths = (self._root / TOPICS_FILE, self._root / _RUN_AHEAD_END_FILE)
         return {path: self._disk.version(path) for path in paths}
 
-    def write_live(self, batch: int, task: int, copied: Mapping[str, tuple[Position, int, int, int]]) -> None:
+    def write_live(
+        self, batch: int, task: int, copied: Mapping[str, tuple[Position, int, int, int]], *, attempt: int = 0
+    ) -> None:
         """Write what a task of the batch in progress has copied: position, entries, messages and bytes by topic.
 
-        Positions may be acknowledged on the source once they are here.
+        Positions may be acknowledged on the source once they are here. ``attempt`` is that of `begin_attempt`, 0 before
+        the first one.
         """
         topics = {topic: (str(position), *counts) for topic, (position, *counts) in copied.items()}
-        self._replace(self._live / f"{task}.json", json.dumps({"batch": batch, "topics": topics}))
+        self._replace(self._live / f"{attempt}-{task}.json", json.dumps({"batch": batch, "topics": topics}))
 
     def live(self) -> dict[str, _Live]:
         """Return by task the batch and the topics of what was written so far in a batch that is not committed."""
@@ -118,21 +121,37 @@ class LaneFiles:
         """Return the source positions up to which all attempts of the batch in progress have copied."""
         return self._positions_of(self.newest_batch() + 1)[1]
 
-    def recall(self) -> dict[str, Position]:
-        """Keep the positions up to which earlier attempts have copied for the next one, and return them.
+    def has_attempts(self) -> bool:
+        """Return True once :meth:`begin_attempt` was called."""
+        return self._disk.version(self._root / _RECALLED_FILE) is not None
 
-        Its tasks replace the files of the earlier ones. A batch with a lane file may still be repeated, until Spark has
+    def begin_attempt(self) -> tuple[int, dict[str, Position]]:
+        """Return the number of the attempt that is planned next, and the positions up to which earlier ones copied.
+
+        They are kept, and reports of earlier attempts count no more: their tasks may live on, and the source must not
+        lose what this attempt is planned to read. A batch with a lane file may still be repeated, until Spark has
         marked it; if another batch comes next, it begins behind these positions anyway.
         """
         batch, positions = self._positions_of(self.newest_batch())
-        if positions:
-            topics = {topic: str(position) for topic, position in positions.items()}
-            self._replace(self._root / _RECALLED_FILE, json.dumps({"batch": batch, "topics": topics}))
-        return positions
+        attempt = self._kept()["attempt"] + 1
+        topics = {topic: str(position) for topic, position in positions.items()}
+        body = {"attempt": attempt, "batch": batch, "topics": topics}
+        self._replace(self._root / _RECALLED_FILE, json.dumps(body))
+        for name in self._disk.names(self._live):
+            self._disk.unlink(self._live / name)
+        return attempt, positions
+
+    def _kept(self) -> dict[str, Any]:
+        """Return the present attempt, and what was copied before it."""
+        text = self._disk.read(self._root / _RECALLED_FILE)
+        kept: dict[str, Any] = {"attempt": 0, "batch": NO_BATCH, "topics": {}} if text is None else json.loads(text)
+        return kept
 
     def _live_of(self, first: int) -> dict[str, _Live]:
-        """Return by task the batch and the topics of what was written, in batches from a number on."""
-        texts = {name: self._disk.read(self._live / name) for name in self._disk.names(self._live) if name[0] != "."}
+        """Return by task the batch and the topics of what the present attempt wrote, in batches from a number on."""
+        mine = f"{self._kept()['attempt']}-"
+        names = [name for name in self._disk.names(self._live) if name.startswith(mine)]
+        texts = {name: self._disk.read(self._live / name) for name in names}
         bodies = {name: json.loads(text) for name, text in texts.items() if text}
         return {name: (body["batch"], body["topics"]) for name, body in bodies.items() if body["batch"] >= first}
 
@@ -142,10 +161,8 @@ class LaneFiles:
             (batch, {topic: text for topic, (text, *_) in topics.items()})
             for batch, topics in self._live_of(first).values()
         ]
-        kept = self._disk.read(self._root / _RECALLED_FILE)
-        if kept is not None:
-            body = json.loads(kept)
-            reports.append((body["batch"], body["topics"]))
+        kept = self._kept()
+        reports.append((kept["batch"], kept["topics"]))
         newest = max((batch for batch, _ in reports), default=NO_BATCH)
         positions: dict[str, Position] = {}
         for batch, topics in reports:

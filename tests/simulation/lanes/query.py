@@ -188,7 +188,12 @@ class CopyQuery:
             node=node,
             disk=node.worker("driver"),
             reader=CopyReader(
-                source, target, run_ahead_ms=self._run_ahead_ms, disk=disk, open_view=lambda options: view
+                source,
+                target,
+                run_ahead_ms=self._run_ahead_ms,
+                cursor_follows=True,
+                disk=disk,
+                open_view=lambda options: view,
             ),
             commit=ReportCommit(str(self._state), disk),
             answered=view.answered,

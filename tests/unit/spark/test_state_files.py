@@ -74,28 +74,45 @@ def copied(**positions):
 
 def test_positions_of_the_batch_in_progress_are_the_furthest_of_all_attempts(tmp_path):
     files = LaneFiles(str(tmp_path))
-    assert (files.live_positions(), files.recall()) == ({}, {})
+    assert (files.live_positions(), files.has_attempts()) == ({}, False)
+    assert files.begin_attempt() == (1, {})
+    assert files.has_attempts()
     files.commit(3, {"a": state(1)})
-    files.write_live(4, 0, copied(a=Position(1, 4)))
-    files.write_live(4, 1, copied(a=Position(1, 2), b=Position(2, 7)))
+    files.write_live(4, 0, copied(a=Position(1, 4)), attempt=1)
+    files.write_live(4, 1, copied(a=Position(1, 2), b=Position(2, 7)), attempt=1)
     assert files.live_positions() == {"a": Position(1, 4), "b": Position(2, 7)}
-    assert files.recall() == {"a": Position(1, 4), "b": Position(2, 7)}
-    files.write_live(4, 0, copied(b=Position(2, 8)))  # another attempt, whose tasks have other topics
-    files.write_live(4, 1, {})
-    assert files.recall() == files.recall() == {"a": Position(1, 4), "b": Position(2, 8)}
+    assert files.begin_attempt() == (2, {"a": Position(1, 4), "b": Position(2, 7)})
+    assert files.live_positions() == {"a": Position(1, 4), "b": Position(2, 7)}
+    files.write_live(4, 0, copied(b=Position(2, 8)), attempt=2)  # its tasks have other topics
+    files.write_live(4, 1, {}, attempt=2)
+    assert files.begin_attempt() == (3, {"a": Position(1, 4), "b": Position(2, 8)})
+    assert files.begin_attempt() == (4, {"a": Position(1, 4), "b": Position(2, 8)})
     files.commit(4, {"a": state(4)})
     assert files.live_positions() == {}
-    assert files.recall() == {"a": Position(1, 4), "b": Position(2, 8)}, "Spark may repeat it"
-    files.write_live(5, 0, copied(b=Position(2, 9)))
-    assert files.recall() == {"b": Position(2, 9)}
+    assert files.begin_attempt() == (5, {"a": Position(1, 4), "b": Position(2, 8)}), "Spark may repeat it"
+    files.write_live(5, 0, copied(b=Position(2, 9)), attempt=5)
+    assert files.begin_attempt() == (6, {"b": Position(2, 9)})
     files.commit(6, {})
-    assert files.recall() == {}
+    assert files.begin_attempt() == (7, {})
+
+
+def test_reports_of_an_attempt_that_was_given_up_count_no_more(tmp_path):
+    """Its tasks may live on, and the source must not lose what the next attempt is planned to read."""
+    files = LaneFiles(str(tmp_path))
+    for attempt in (1, 2):
+        assert files.begin_attempt() == (attempt, {})
+    files.write_live(0, 0, copied(a=Position(1, 9)), attempt=1)
+    files.write_live(0, 0, copied(a=Position(1, 3)), attempt=2)
+    files.write_live(0, 0, copied(a=Position(1, 10)), attempt=1)
+    assert files.live_positions() == {"a": Position(1, 3)}
+    assert files.begin_attempt() == (3, {"a": Position(1, 3)})
+    assert files.live() == {}
 
 
 def test_forgetting_drops_the_positions_of_the_batch_in_progress(tmp_path):
     files = LaneFiles(str(tmp_path))
     files.write_live(4, 0, copied(a=Position(1, 4)))
-    files.recall()
+    files.begin_attempt()
     files.forget()
     assert files.live_positions() == {}
 
@@ -207,7 +224,7 @@ def test_live_figures_are_those_of_batches_that_are_not_committed(tmp_path):
     files.write_live(5, 1, {"b": (Position(4, 0), 1, 2, 30)})
     assert len(files.live()) == 2
     files.commit(4, {})
-    assert files.live() == {"1.json": (5, {"b": ["4:0", 1, 2, 30]})}
+    assert files.live() == {"0-1.json": (5, {"b": ["4:0", 1, 2, 30]})}
     files.commit(5, {})
     assert files.live() == {}
 

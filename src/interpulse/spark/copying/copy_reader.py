@@ -64,17 +64,20 @@ class CopyReader(PlannedStream):
         target: WriteOptions,
         *,
         run_ahead_ms: int = 0,
+        cursor_follows: bool = False,
         disk: StateDisk = LOCAL_DISK,
         open_view: OpenView = broker_view,
     ) -> None:
         """``disk`` holds the lane files; ``open_view`` opens the source for the planner.
 
-        Each task goes on copying what arrives for ``run_ahead_ms``.
+        Each task goes on copying what arrives for ``run_ahead_ms``. With ``cursor_follows`` the cursor on the source
+        moves meanwhile; Spark must not repeat a task then, but the whole batch.
         """
         super().__init__(options, open_view)
         assert target.state_path
         self._target = target
         self._run_ahead_ms = run_ahead_ms
+        self._cursor_follows = cursor_follows
         self._files = LaneFiles(target.state_path, disk)
 
     @strip_traceback
@@ -82,7 +85,10 @@ class CopyReader(PlannedStream):
         lanes, now = read_lane_states(self._files), time.monotonic()
         positions = StreamOffset.from_json(end).positions
         ahead = self._plan_run_ahead(positions)
-        recalled = {topic: upto for topic, upto in self._files.recall().items() if topic in positions}
+        attempt, kept = self._files.begin_attempt() if ahead or self._files.has_attempts() else (0, {})
+        if ahead is not None and self._cursor_follows:
+            ahead = ahead._replace(attempt=attempt)
+        recalled = {topic: upto for topic, upto in kept.items() if topic in positions}
         copies = []
         further = {topic for topic, upto in recalled.items() if upto > positions[topic]}
         for planned in self._tasks(start, end, followed=further.union(ahead.topics if ahead else ())):

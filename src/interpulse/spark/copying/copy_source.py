@@ -1,7 +1,8 @@
 """``format("interpulse-copy")``: the data source of the replication job, registered in its session only.
 
 Options with the prefix ``source.`` are those of a stream that reads entry mode, and with ``target.`` those of an
-exactly-once sink of entry mode. ``runAheadMs`` is how long tasks go on copying what arrives; see ``run_ahead.py``.
+exactly-once sink of entry mode. ``runAheadMs`` is how long tasks go on copying what arrives, and ``cursorFollows`` says
+if the cursor on the source moves meanwhile; see ``run_ahead.py``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ COPY_FORMAT: Final = "interpulse-copy"
 _SOURCE: Final = "source."
 _TARGET: Final = "target."
 _RUN_AHEAD_MS: Final = "runAheadMs"
+_CURSOR_FOLLOWS: Final = "cursorFollows"
 
 configure_worker()
 
@@ -42,7 +44,12 @@ class CopyDataSource(DataSource):
         from interpulse.spark.reading.read_options import parse_read_options
 
         options = parse_read_options(_with_prefix(_SOURCE, self.options), Purpose.STREAM_READ)
-        return CopyReader(options, self._target(), run_ahead_ms=int(self.options.get(_RUN_AHEAD_MS, "0")))
+        return CopyReader(
+            options,
+            self._target(),
+            run_ahead_ms=int(self.options.get(_RUN_AHEAD_MS, "0")),
+            cursor_follows=self.options.get(_CURSOR_FOLLOWS) == "true",
+        )
 
     def _target(self) -> WriteOptions:
         from interpulse.spark.options.option import OptionError, Purpose
@@ -56,10 +63,13 @@ class CopyDataSource(DataSource):
         return target
 
 
-def copy_options(source: Mapping[str, str], target: Mapping[str, str], *, run_ahead_ms: int = 0) -> dict[str, str]:
-    """Return the options of a query: those of both sides, and how long its tasks run ahead."""
+def copy_options(
+    source: Mapping[str, str], target: Mapping[str, str], *, run_ahead_ms: int = 0, cursor_follows: bool = False
+) -> dict[str, str]:
+    """Return the options of a query: those of both sides, how long its tasks run ahead, and if the cursor follows."""
     options = {_SOURCE + key: value for key, value in source.items()}
-    return options | {_TARGET + key: value for key, value in target.items()} | {_RUN_AHEAD_MS: str(run_ahead_ms)}
+    options |= {_TARGET + key: value for key, value in target.items()}
+    return options | {_RUN_AHEAD_MS: str(run_ahead_ms), _CURSOR_FOLLOWS: str(cursor_follows).lower()}
 
 
 def _with_prefix(prefix: str, options: Mapping[str, str]) -> dict[str, str]:

@@ -64,14 +64,14 @@ async def copy_in_loop(
             await copies.copy(ranges)
         else:
             assert target.state_path is not None
-            report = _live_report(LaneFiles(target.state_path, disk), task, writer)
+            report = _live_report(LaneFiles(target.state_path, disk), task, writer, ahead.attempt or 0)
             await copies.run_ahead(ranges, RunAheadEnd(ahead, disk), report)
-        return await writer.finish()
+        return await writer.finish(copies.account_again)
     finally:
         await writer.close()
 
 
-def _live_report(files: LaneFiles, task: StreamTask, writer: LaneWriter) -> Callable[[], None]:
+def _live_report(files: LaneFiles, task: StreamTask, writer: LaneWriter, attempt: int) -> Callable[[], None]:
     """Return a function that writes what the task has copied, if that has changed since the last call."""
     written: Mapping[str, tuple[Position, int, int, int]] = {}
 
@@ -79,7 +79,7 @@ def _live_report(files: LaneFiles, task: StreamTask, writer: LaneWriter) -> Call
         nonlocal written
         copied = writer.copied()
         if copied != written:
-            files.write_live(task.batch, task.partition, copied)
+            files.write_live(task.batch, task.partition, copied, attempt=attempt)
             written = copied
 
     return report
@@ -97,6 +97,8 @@ class RangeCopies:
         self._options = options
         self._writer = writer
         self._marks = marks
+        self._accounted: dict[str, tuple[TopicRange, Position]] = {}
+        """Range of each topic-partition, and the position up to which it was read behind it."""
 
     async def copy(
         self, ranges: Sequence[TopicRange], follow: Callable[[TopicRange], Awaitable[None]] | None = None
@@ -211,6 +213,11 @@ class RangeCopies:
             reached = owed
         if reached > item.upto:
             self._writer.reach(topic, reached)
+        self._accounted[topic] = item, reached
+
+    async def account_again(self, topic: str) -> None:
+        """Copy what an earlier attempt has copied since this one was done with a topic-partition."""
+        await self._account(*self._accounted[topic])
 
 
 async def _source_marks(options: ReadOptions, passed: Mapping[str, Position]) -> SourceMarks:

@@ -37,6 +37,8 @@ class RunAhead(NamedTuple):
     """Topic-partitions to follow behind their ranges."""
     watched: Mapping[Path, Hashable] = {}
     """Versions of files on the driver's disk. A change of one ends the run-ahead."""
+    attempt: int | None = None
+    """Number under which tasks report what they have copied; None: they do not."""
 
 
 def plan_run_ahead(
@@ -109,7 +111,7 @@ class RunAheadEnd:
     async def watch(self, report: Callable[[], None]) -> None:
         """Return when the run-ahead is over, which this ends at its time, or when a watched file changes.
 
-        ``report`` is called every second on the machine that has the files.
+        ``report`` is called every second on the machine that has the files, unless tasks do not report.
         """
         loop, ahead = asyncio.get_running_loop(), self._ahead
         begin = loop.time()
@@ -122,7 +124,7 @@ class RunAheadEnd:
             if now >= deadline or any(self._disk.version(path) != version for path, version in watched.items()):
                 self.end()
                 return
-            if watched and now - reported_at >= _REPORT_SECONDS:
+            if watched and ahead.attempt is not None and now - reported_at >= _REPORT_SECONDS:
                 reported_at = now
                 report()
             with suppress(TimeoutError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from interpulse.client.consuming.entry_reader import EntryRun
@@ -316,12 +316,23 @@ class LaneWriter:
         merges = self._options.topic_map.merge
         return merged_lane_name(self._producer_name, topic) if merges else self._producer_name
 
-    async def finish(self) -> list[LaneReport]:
-        """Wait for all receipts and return the reports. Raises HolesFound or LaneInUse when the target disagrees."""
-        for lane in self._lanes.values():
+    async def finish(self, account: Callable[[str], Awaitable[None]] | None = None) -> list[LaneReport]:
+        """Wait for all receipts and return the reports. Raises HolesFound or LaneInUse when the target disagrees.
+
+        ``account`` is called with a topic-partition that owes again: while the connection of this task was away, an
+        earlier attempt that lives on may have written.
+        """
+        for topic, lane in self._lanes.items():
             if lane.report.held is None:
                 try:
-                    await lane.finish()
+                    await lane.sender.drain()
+                    owed = NO_SEQUENCE
+                    while account is not None and lane.owed > owed:
+                        owed = lane.owed
+                        await account(topic)
+                        await lane.sender.drain()
+                    if not self.is_held(topic):
+                        await lane.finish()
                 except PulsarError as refusal:
                     self._hold(lane.report, refusal)
         for topic, position in self._reached.items():

@@ -54,10 +54,10 @@ class Reader:
         self.has_ended = True
 
 
-def run_ahead(directory: Path, length_ms: int = 600_000) -> tuple[RunAheadEnd, LaneFiles]:
+def run_ahead(directory: Path, length_ms: int = 600_000, attempt: int | None = 1) -> tuple[RunAheadEnd, LaneFiles]:
     files = LaneFiles(str(directory))
     files.end_run_ahead(1)
-    ahead = RunAhead(length_ms, frozenset("a"), files.run_ahead_watch())
+    ahead = RunAhead(length_ms, frozenset("a"), files.run_ahead_watch(), attempt)
     return RunAheadEnd(ahead, LOCAL_DISK), files
 
 
@@ -127,3 +127,12 @@ async def test_progress_is_reported_every_second_where_the_files_are(tmp_path):
     async with asyncio.timeout(60):
         await end.watch(report)
     assert len(reported) == 2
+
+
+async def test_tasks_that_spark_may_repeat_report_nothing(tmp_path):
+    """A repeated task is not planned again, so that nothing would be recalled for it."""
+    end, _ = run_ahead(tmp_path, length_ms=1_200, attempt=None)
+    reported: list[int] = []
+    async with asyncio.timeout(60):
+        await end.watch(lambda: reported.append(1))
+    assert reported == []

@@ -130,12 +130,12 @@ async def of_job(answers, monkeypatch, tmp_path):
 async def test_subscription_follows_what_the_batch_in_progress_has_copied(answers, tmp_path, caplog):
     files = LaneFiles(str(tmp_path))
     (tmp_path / "live").mkdir()
-    (tmp_path / "live" / "0.json").mkdir()  # cannot be read
+    (tmp_path / "live" / "0-0.json").mkdir()  # cannot be read
     await answers.ends(a=END, b=END)
     async with asyncio.timeout(30):
         while "cannot be read" not in caplog.text:  # noqa: ASYNC110 - a log has no event
             await asyncio.sleep(0)
-    (tmp_path / "live" / "0.json").rmdir()
+    (tmp_path / "live" / "0-0.json").rmdir()
     for entry in (2, 3):
         copied = {A: Position(3, entry), C: Position(3, entry)}
         files.write_live(0, 0, {topic: (position, 1, 1, 10) for topic, position in copied.items()})

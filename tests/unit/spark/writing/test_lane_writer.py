@@ -802,3 +802,38 @@ async def test_marker_when_the_target_cannot_take_it_then_its_lane_is_held():
     (report,) = await writer.finish()
     assert report.held == "no more"
     await writer.close()
+
+
+async def test_what_an_earlier_attempt_writes_while_the_connection_is_away_is_accounted_for_at_the_end():
+    """It lives on though it was given up, and gets the producer name in between."""
+    target, state = crashed_ahead(stored=(0, 1))
+    writer = lanes(target, {TOPIC: state})
+    await put(writer, rows(0, 1))
+    (lane,) = writer._lanes.values()
+    accounted = []
+
+    async def account(topic):
+        accounted.append(topic)
+        await put(writer, rows(2))
+
+    target.stored.append(Stored(TOPIC, "lane", *ids(2)))
+    target.known[TOPIC, "lane"] = lane.sender.last_sequence_id = ids(2)[0]
+    (report,) = await writer.finish(account)
+    assert (accounted, target.ids, report.replays) == ([TOPIC], ids(0, 1, 2), 3)
+    assert report.state == LaneState(ids(2)[0], Position(1, 2))
+
+
+async def test_what_another_writer_has_written_is_not_accounted_for_without_end():
+    target, state = crashed_ahead(stored=(0, 1))
+    writer = lanes(target, {TOPIC: state})
+    await put(writer, rows(0, 1))
+    (lane,) = writer._lanes.values()
+    lane.sender.last_sequence_id = ids(9)[0]
+    accounted = []
+
+    async def account(topic):
+        accounted.append(topic)
+
+    with pytest.raises(LaneInUse):
+        await writer.finish(account)
+    assert accounted == [TOPIC]

@@ -105,8 +105,12 @@ class RouteQuery:
             )
         with starting_a_query(spark):
             spark.dataSource.register(CopyDataSource)
-            run_ahead_ms = self._run_ahead_ms(spark)
-            options = copy_options(source_options(self._route), sink_options(self._route), run_ahead_ms=run_ahead_ms)
+            options = copy_options(
+                source_options(self._route),
+                sink_options(self._route),
+                run_ahead_ms=self._run_ahead_ms(spark),
+                cursor_follows=_runs_here(spark),
+            )
             reports = spark.readStream.format(COPY_FORMAT).options(**options).load()
             writer = reports.writeStream.foreachBatch(ReportCommit(str(self._route.directory)))
             writer = writer.option("checkpointLocation", file_url(self._route.checkpoint)).queryName(self._route.remote)
@@ -115,8 +119,7 @@ class RouteQuery:
     def _run_ahead_ms(self, spark: SparkSession) -> int:
         """Return how long tasks run ahead: not at all where the tasks of another query would wait for their slots."""
         limits, slots = self._route.config.limits, spark.sparkContext.defaultParallelism
-        is_here = (spark.sparkContext.master or "").startswith("local[")
-        length_ms = _RUN_AHEAD_HERE_MS if is_here else _RUN_AHEAD_ELSEWHERE_MS
+        length_ms = _RUN_AHEAD_HERE_MS if _runs_here(spark) else _RUN_AHEAD_ELSEWHERE_MS
         if limits.run_ahead_ms is not None:
             length_ms = limits.run_ahead_ms
         wanted = limits.tasks * (len(spark.streams.active) + 1)
@@ -172,6 +175,12 @@ class RouteQuery:
                     await self._progressed.wait()
         self._query = None
         await asyncio.to_thread(query.stop)
+
+
+def _runs_here(spark: SparkSession) -> bool:
+    """Return True if tasks run on this machine, and Spark repeats none by itself, as ``local[4,2]`` would."""
+    master = spark.sparkContext.master or ""
+    return master.startswith("local[") and "," not in master
 
 
 def source_options(route: Route) -> dict[str, str]:

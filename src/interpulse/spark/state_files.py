@@ -115,11 +115,11 @@ class LaneFiles:
 
     def live(self) -> dict[str, _Live]:
         """Return by task the batch and the topics of what was written so far in a batch that is not committed."""
-        return self._live_of(self.newest_batch() + 1)
+        return self._live_of(self._kept()["attempt"], self.newest_batch() + 1)
 
     def live_positions(self) -> dict[str, Position]:
         """Return the source positions up to which all attempts of the batch in progress have copied."""
-        return self._positions_of(self.newest_batch() + 1)[1]
+        return self._positions_of(self._kept(), self.newest_batch() + 1)[1]
 
     def has_attempts(self) -> bool:
         """Return True once :meth:`begin_attempt` was called."""
@@ -132,8 +132,9 @@ class LaneFiles:
         lose what this attempt is planned to read. A batch with a lane file may still be repeated, until Spark has
         marked it; if another batch comes next, it begins behind these positions anyway.
         """
-        batch, positions = self._positions_of(self.newest_batch())
-        attempt = self._kept()["attempt"] + 1
+        kept = self._kept()
+        batch, positions = self._positions_of(kept, self.newest_batch())
+        attempt: int = kept["attempt"] + 1
         topics = {topic: str(position) for topic, position in positions.items()}
         body = {"attempt": attempt, "batch": batch, "topics": topics}
         self._replace(self._root / _RECALLED_FILE, json.dumps(body))
@@ -147,23 +148,21 @@ class LaneFiles:
         kept: dict[str, Any] = {"attempt": 0, "batch": NO_BATCH, "topics": {}} if text is None else json.loads(text)
         return kept
 
-    def _live_of(self, first: int) -> dict[str, _Live]:
-        """Return by task the batch and the topics of what the present attempt wrote, in batches from a number on."""
-        mine = f"{self._kept()['attempt']}-"
-        names = [name for name in self._disk.names(self._live) if name.startswith(mine)]
+    def _live_of(self, attempt: int, first: int) -> dict[str, _Live]:
+        """Return by task the batch and the topics of what an attempt wrote, in batches from a number on."""
+        names = [name for name in self._disk.names(self._live) if name.startswith(f"{attempt}-")]
         texts = {name: self._disk.read(self._live / name) for name in names}
         bodies = {name: json.loads(text) for name, text in texts.items() if text}
         return {name: (body["batch"], body["topics"]) for name, body in bodies.items() if body["batch"] >= first}
 
-    def _positions_of(self, first: int) -> tuple[int, dict[str, Position]]:
+    def _positions_of(self, kept: Mapping[str, Any], first: int) -> tuple[int, dict[str, Position]]:
         """Return the newest batch from a number on of which something is copied, and the positions."""
         reports = [
             (batch, {topic: text for topic, (text, *_) in topics.items()})
-            for batch, topics in self._live_of(first).values()
+            for batch, topics in self._live_of(kept["attempt"], first).values()
         ]
-        kept = self._kept()
         reports.append((kept["batch"], kept["topics"]))
-        newest = max((batch for batch, _ in reports), default=NO_BATCH)
+        newest = max(batch for batch, _ in reports)
         positions: dict[str, Position] = {}
         for batch, topics in reports:
             for topic, text in topics.items() if batch == newest >= first else ():

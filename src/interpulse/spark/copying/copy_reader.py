@@ -85,8 +85,9 @@ class CopyReader(PlannedStream):
         lanes, now = read_lane_states(self._files), time.monotonic()
         positions = StreamOffset.from_json(end).positions
         ahead = self._plan_run_ahead(positions)
-        attempt, kept = self._files.begin_attempt() if ahead or self._files.has_attempts() else (0, {})
-        if ahead is not None and self._cursor_follows:
+        is_followed = ahead is not None and self._cursor_follows
+        attempt, kept = self._files.begin_attempt() if is_followed or self._files.has_attempts() else (0, {})
+        if ahead is not None and is_followed:
             ahead = ahead._replace(attempt=attempt)
         recalled = {topic: upto for topic, upto in kept.items() if topic in positions}
         copies = []

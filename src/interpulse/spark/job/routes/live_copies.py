@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from interpulse.model.ids import Position
+from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.job.reports.report import NOTHING_WRITTEN, Written
 from interpulse.spark.state_files import LaneFiles
 
@@ -25,8 +25,10 @@ class LiveCopies:
     def refresh(self) -> dict[str, Written]:
         """Read the reports. Return what was written since the last call, by topic."""
         news: dict[str, Written] = {}
+        positions: dict[str, Position] = {}
         for task, (batch, topics) in self._files.live().items():
-            for topic, (_, *counts) in topics.items():
+            for topic, (position, *counts) in topics.items():
+                positions[topic] = max(Position.parse(position), positions.get(topic, EARLIEST))
                 key, written = (batch, task, topic), Written(*counts)
                 before = self._counted.get(key, NOTHING_WRITTEN)
                 self._counted[key] = written
@@ -37,7 +39,7 @@ class LiveCopies:
                     news[topic] = news.get(topic, NOTHING_WRITTEN).plus(grown)
                     self._noted[batch] = self._noted.get(batch, NOTHING_WRITTEN).plus(grown)
                     self._untaken = self._untaken.plus(grown)
-        self.positions = self._files.live_positions()
+        self.positions = positions
         return news
 
     def complete(self, batch: int, topics: Mapping[str, Written], total: Written) -> dict[str, Written]:
@@ -45,18 +47,17 @@ class LiveCopies:
 
         ``total`` counts, unlike ``topics``, also what is written where there are too many topics to list.
         """
-        news: dict[str, Written] = {}
-        for topic, written in topics.items():
-            rest = Written(*written)
-            for key, counted in self._counted.items():
-                if key[0] == batch and key[2] == topic:
-                    rest = rest.less(counted)
-            if rest.entries:
-                news[topic] = rest
+        counted: dict[str, Written] = {}
+        for (number, _, topic), counts in self._counted.items():
+            if number == batch:
+                counted[topic] = counted.get(topic, NOTHING_WRITTEN).plus(counts)
+        rests = {
+            topic: Written(*written).less(counted.get(topic, NOTHING_WRITTEN)) for topic, written in topics.items()
+        }
         self._untaken = self._untaken.plus(total.less(self._noted.get(batch, NOTHING_WRITTEN)))
         self._counted = {key: counts for key, counts in self._counted.items() if key[0] > batch}
         self._noted = {number: counts for number, counts in self._noted.items() if number > batch}
-        return news
+        return {topic: rest for topic, rest in rests.items() if rest.entries}
 
     def take(self) -> Written:
         """Return what was written since the last call, by all topics together."""

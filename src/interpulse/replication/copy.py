@@ -21,6 +21,7 @@ from interpulse.wire.commands import varint
 from interpulse.wire.stamps import (
     SOURCE_POSITION,
     StampEncoder,
+    property_field,
     schema_version_field,
     source_positions,
     text_field,
@@ -119,8 +120,7 @@ class EntryMarker:
 
     def mark_carried(self, raw: bytes, position: tuple[int, int]) -> bytes:
         """Return the metadata of a copied marker, as Pulsar's replicators write it: without the name of the lane."""
-        fields = text_field(1, SOURCE_POSITION) + text_field(2, f"{position[0]}:{position[1]}")
-        return b"".join((raw, b"\x22", varint(len(fields)), fields, self._origin))
+        return raw + property_field(SOURCE_POSITION.encode(), b"%d:%d" % position) + self._origin
 
     def copies(
         self,

@@ -74,8 +74,7 @@ class StampEncoder:
         """Return the property of a producer. A topic has few producers; the cache starts over if it has very many."""
         if len(self._producers) >= _PRODUCERS_MAX:
             self._producers.clear()
-        pair = _bytes_field(1, self._producer_key) + text_field(2, name)
-        encoded = self._producers[name] = b"\x22" + varint(len(pair)) + pair
+        encoded = self._producers[name] = property_field(self._producer_key, name.encode())
         return encoded
 
 
@@ -94,6 +93,11 @@ def with_schema_version(entry: bytes, before: bytes, after: bytes) -> bytes:
     if after:
         metadata.schema_version = after
     return build_entry(metadata.SerializePartialToString(), parsed.payload)
+
+
+def property_field(key: bytes, value: bytes) -> bytes:
+    """Return a property as a field of metadata."""
+    return _bytes_field(4, _bytes_field(1, key) + _bytes_field(2, value))
 
 
 def text_field(number: int, text: str) -> bytes:

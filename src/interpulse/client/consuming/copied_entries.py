@@ -10,10 +10,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from typing import Final, NamedTuple, TypeVar
 
-from interpulse.client.consuming.entry_reader import Entry, EntryReader
+from interpulse.client.consuming.entry_reader import Entry, EntryReader, ask_last_position
 from interpulse.client.session import Session
 from interpulse.model.errors import TopicNotFound
-from interpulse.model.ids import EARLIEST, LATEST, Position
+from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.wire.stamps import source_positions
 
@@ -107,12 +107,8 @@ class CopySearch:
     async def open(self) -> None:
         """Find the end of the topic. One that does not exist yet is empty."""
         with suppress(TopicNotFound):
-            async with EntryReader(
-                self._session, self._topic, after=LATEST, subscription_prefix="interpulse-check"
-            ) as reader:
-                await reader.open()
-                last = (await reader.last_message_id()).position
-                self._end = EARLIEST if last.entry < 0 else last
+            last = await ask_last_position(self._session, self._topic)
+            self._end = EARLIEST if last.entry < 0 else last
 
     async def last_copy(self, source: Position, published_ms: int | None) -> CopiedEntry | None:
         """Return the last copy of the entries of one other cluster up to ``source``.

@@ -27,7 +27,7 @@ from interpulse.model.errors import (
     OperationTimeout,
     PulsarError,
 )
-from interpulse.model.ids import MessageId, Position
+from interpulse.model.ids import LATEST, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -400,3 +400,13 @@ class EntryReader(AsyncCloses):
         if self._permits <= wanted // 2:
             connection.write(commands.flow(self._id, wanted - self._permits))
             self._permits = wanted
+
+
+async def ask_last_position(session: Session, topic: TopicName) -> Position:
+    """Return the position of the last entry of a topic or partition; that of an empty log has a negative entry.
+
+    Raise TopicNotFound, and other failures of the request.
+    """
+    async with EntryReader(session, topic, after=LATEST, subscription_prefix="interpulse-check") as reader:
+        await reader.open()
+        return (await reader.last_message_id()).position

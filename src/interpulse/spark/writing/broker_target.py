@@ -10,13 +10,13 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from interpulse.client.admin.admin_client import AdminClient
-from interpulse.client.consuming.entry_reader import EntryReader
+from interpulse.client.consuming.entry_reader import EntryReader, ask_last_position
 from interpulse.client.lookup.lookup import store_schema
 from interpulse.client.producing.entry_sender import EntrySender
 from interpulse.client.producing.unconfirmed import Receipt
 from interpulse.client.session import Session
 from interpulse.model.errors import MetadataError, NotAllowed
-from interpulse.model.ids import EARLIEST, LATEST, Position
+from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.spark.lanes import NO_SEQUENCE, LaneState, starting_lane
@@ -265,14 +265,8 @@ class BrokerTarget:
 
 
 async def last_position(session: Session, topic: TopicName) -> Position:
-    """Return the position of the last entry of a topic-partition."""
-
-    async def ask() -> Position:
-        async with EntryReader(session, topic, after=LATEST, subscription_prefix="interpulse-check") as reader:
-            await reader.open()
-            return (await reader.last_message_id()).position
-
-    return await patiently(session, ask)
+    """Return the position of the last entry of a topic-partition, waiting while the cluster is away."""
+    return await patiently(session, lambda: ask_last_position(session, topic))
 
 
 async def lane_start(session: Session, topic: str, producer_name: str, *, takeover_timeout_ms: int) -> LaneState:

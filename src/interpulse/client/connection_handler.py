@@ -164,7 +164,7 @@ class ConnectionHandler:
         except PulsarError as failure:
             self._owner.on_failed(failure)
         finally:
-            if self._reconnecting is asyncio.current_task():  # otherwise another one has begun
+            if self._reconnecting is asyncio.current_task():  # otherwise a newer one is running
                 self._reconnecting = None
                 self._session.note_waiting(self, ended=True)
             if outages is not None:

@@ -302,7 +302,6 @@ class Telemetry:
             "Time from handing a message out to its acknowledgement.",
             explicit_bucket_boundaries_advisory=_SECONDS,
         )
-
         self._site_changes = meter.create_counter(
             "interpulse.client.site_changes", "{change}", "Changes of the client to another site."
         )

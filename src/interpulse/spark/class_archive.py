@@ -51,9 +51,8 @@ def archive_path() -> Path | None:
     # Java refuses an archive whose jars have another time, as after an installation in the same place.
     jars = [(jar.name, jar.stat().st_mtime_ns) for jar in sorted(spark.glob("jars/*.jar"))]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return (
-        cache / "interpulse" / f"spark-classes-{_digest(str(program), str(spark))}-{_digest(version, repr(jars))}.jsa"
-    )
+    place, state = _digest(str(program), str(spark)), _digest(version, repr(jars))
+    return cache / "interpulse" / f"spark-classes-{place}-{state}.jsa"
 
 
 def _digest(*parts: str) -> str:

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
 from interpulse.model.errors import NotAllowed
 from interpulse.model.ids import EARLIEST, Position
+from interpulse.replication.position_runs import Run
 
 NO_SEQUENCE = -1
 _LEDGER_MAX = 2**31
@@ -235,6 +236,8 @@ class LaneReport:
     skipped: Counter[str] = field(default_factory=Counter)
     key: str = ""
     """Key of the lane's state."""
+    runs: Sequence[Run] = ()
+    """Positions of the copies, if they are collected, without those that the task has written to files itself."""
 
     @property
     def is_recorded(self) -> bool:

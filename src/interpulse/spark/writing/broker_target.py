@@ -22,6 +22,7 @@ from interpulse.model.schemas import SchemaInfo
 from interpulse.spark.lanes import NO_SEQUENCE, LaneState, starting_lane
 from interpulse.spark.processes.process_client import patiently
 from interpulse.spark.topic_map import TopicMap
+from interpulse.spark.writing.collected_runs import CollectedRuns
 from interpulse.spark.writing.target_topics import TargetTopics, check_takes_entries, is_deduplicating
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire.entries import ParsedEntry
@@ -51,6 +52,10 @@ class LaneSender:
         self._sender = sender
         self._reopen = reopen
         self._receipts: deque[asyncio.Future[Receipt]] = deque()
+        self._markers: set[asyncio.Future[Receipt]] = set()
+        """Those of the receipts to come that are for markers."""
+        self.runs: CollectedRuns | None = None
+        """Collects the positions of copies, if it is set before the first entry."""
         self.unproven_after = unproven_after
         """Start of a search for entries of an earlier attempt, until an entry has proven that the topic de-duplicates.
 
@@ -112,7 +117,9 @@ class LaneSender:
 
     async def send_marker(self, sequence_id: int, entry: bytes) -> None:
         """Send a marker, which is no entry of the lane. Raises what stopped the sender."""
-        self._receipts.append(await self._sender.send_marker(sequence_id, entry))
+        receipt = await self._sender.send_marker(sequence_id, entry)
+        self._markers.add(receipt)
+        self._receipts.append(receipt)
         self.sent_count += 1
 
     async def _prove(self, sent: int) -> None:
@@ -128,18 +135,24 @@ class LaneSender:
         """Wait for all receipts; raises what stopped the sender."""
         await self._sender.drain()
         while self._receipts:
-            self._take(self._receipts[0].result())
+            self._take()
 
     def take_receipts(self) -> None:
         """Take the receipts that are there, without waiting. :meth:`drain` raises what stopped the sender."""
         while self._receipts and self._receipts[0].done() and self._receipts[0].exception() is None:
-            self._take(self._receipts[0].result())
+            self._take()
 
-    def _take(self, receipt: Receipt) -> None:
-        self._receipts.popleft()
+    def _take(self) -> None:
+        receipt = self._receipts[0].result()
+        future = self._receipts.popleft()
+        refused = receipt.duplicates
         self.received_count += 1
-        self.refused += receipt.duplicates
+        self.refused += refused
         self.last_position = receipt.last_position or self.last_position
+        if future in self._markers:
+            self._markers.remove(future)
+        elif self.runs is not None:
+            self.runs.add_receipt(receipt, refused)
 
     async def close(self) -> None:
         for future in self._receipts:

@@ -83,6 +83,8 @@ class Lane:
         reported = (self.settled_upto, self.before.sequence_id, self.sender.last_sequence_id, highest)
         self.settled_upto = max([*reported, *self.stored])
         self.is_read_back = True
+        if self.sender.runs is not None:
+            self.sender.runs.add_copies(self.stored.items())
 
     def _stored_after(self, after: Position) -> AsyncIterator[StoredEntry]:
         return self._target.read_back(self.report.topic, after, self.sender.name)
@@ -143,6 +145,8 @@ class Lane:
             self.holes.extend(refused - set(stored))
             self.stored |= stored
             self.report.replays += len(refused & set(stored))
+            if self.sender.runs is not None:
+                self.sender.runs.add_copies(item for item in stored.items() if item[0] in refused)
 
     def _state_after(self) -> LaneState:
         # Only this range is confirmed: the next range must read back the entries behind it.

@@ -15,6 +15,7 @@ from interpulse.client.consuming.entry_reader import EntryRun
 from interpulse.model.errors import AlreadyClosed, NotConnected, OperationTimeout, PulsarError
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.replication.copy import SKIP_PASSED, EntryMarker, is_carried_marker, skip_reason
+from interpulse.replication.position_runs import Run
 from interpulse.spark.lanes import (
     NO_SEQUENCE,
     UNTOUCHED,
@@ -29,6 +30,7 @@ from interpulse.spark.lanes import (
 )
 from interpulse.spark.offsets import entries_between
 from interpulse.spark.writing.broker_target import BrokerTarget, LaneSender
+from interpulse.spark.writing.collected_runs import CollectedRuns
 from interpulse.spark.writing.lane import Lane
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -75,6 +77,11 @@ class LaneWriter:
         """Source positions up to which the target holds a topic-partition, or is not to hold it."""
         self._versions: dict[str, dict[bytes, bytes]] = {}
         """Schema versions of the source with those of the target, by topic-partition."""
+        self._collects_runs = False
+
+    def collect_runs(self) -> None:
+        """Collect the positions of copies, for `take_runs` and the reports. Call it before the first entry."""
+        self._collects_runs = True
 
     def expect(self, topic: str) -> None:
         """Open the lane of a topic-partition while its entries are still in flight.
@@ -200,6 +207,15 @@ class LaneWriter:
         while read and read[0][0] <= received:
             self._confirmed[topic] = read.popleft()[1]
 
+    def take_runs(self) -> dict[str, list[Run]]:
+        """Return the runs of copies that were stored since the last call, by source topic-partition.
+
+        They include those of everything that :meth:`copied` has returned, but for what was copied before this task.
+        """
+        collected = {topic: lane.sender.runs for topic, lane in self._lanes.items()}
+        taken = {topic: runs.take() for topic, runs in collected.items() if runs is not None}
+        return {topic: runs for topic, runs in taken.items() if runs}
+
     def recall(self, topic: str, upto: Position) -> None:
         """Begin behind a position that an earlier attempt of the batch has returned from :meth:`copied`.
 
@@ -307,6 +323,7 @@ class LaneWriter:
             sender = await opening
             del self._expected[topic]
         self._markers[topic] = EntryMarker(name, self._options.source_cluster)
+        sender.runs = CollectedRuns() if self._collects_runs else None
         lane = self._lanes[topic] = Lane(self._target, sender, report)
         await lane.settle_past(first, is_anchored=report.key in self._states)
         return lane
@@ -339,6 +356,8 @@ class LaneWriter:
             report = self._reports[topic]
             if report.held is None:
                 report.state = report.state._replace(reached=max(position, report.state.reached))
+        for topic, runs in self.take_runs().items():
+            self._reports[topic].runs = runs
         return list(self._reports.values())
 
     async def close(self) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from types import SimpleNamespace
 
 import pytest
 
 from interpulse.client.producing.entry_sender import EntrySender
+from interpulse.client.producing.unconfirmed import Receipt
 from interpulse.model.errors import AuthorizationError, NotAllowed
+from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
-from interpulse.spark.writing.broker_target import BrokerTarget
+from interpulse.replication.position_runs import Run
+from interpulse.spark.lanes import pack_sequence
+from interpulse.spark.writing.broker_target import BrokerTarget, LaneSender
+from interpulse.spark.writing.collected_runs import CollectedRuns
 from interpulse.spark.writing.write_options import WriteOptions
 
 
@@ -80,3 +86,36 @@ async def test_schema_is_registered_under_the_name_of_the_lane_that_meets_it(mon
     for topic in ("a", "b"):
         await target.schema_version(topic, b"1")
     assert registered == [("a", "lane of a"), ("b", "lane of b")]
+
+
+class Sending:
+    """An entry sender whose receipts are there at once: each run at the next positions, a marker behind it."""
+
+    def __init__(self):
+        self.end = 0
+
+    async def send_run(self, sequence_ids, counts, entries, *, highest_sequence_id, is_chunk):
+        return [self._receipt(sequence_ids)]
+
+    async def send_marker(self, sequence_id, entry):
+        return self._receipt([sequence_id])
+
+    def _receipt(self, sequence_ids):
+        first, self.end = self.end, self.end + len(sequence_ids)
+        receipt: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+        receipt.set_result(Receipt(sequence_ids, [Position(2, entry) for entry in range(first, self.end)]))
+        return receipt
+
+
+async def test_markers_have_receipts_but_are_no_copies():
+    lane = LaneSender(Sending(), None, None)  # type: ignore[arg-type]
+    lane.runs = CollectedRuns()
+    await lane.send([pack_sequence(5, 0), pack_sequence(5, 1)], [1, 1], [b"", b""])
+    await lane.send_marker(pack_sequence(5, 2), b"")
+    await lane.send([pack_sequence(5, 3)], [1], [b""])
+    lane.take_receipts()
+    assert (lane.received_count, lane.last_position) == (3, Position(2, 3))
+    assert lane.runs.take() == [
+        Run(Position(5, 0), Position(2, 0), 2),
+        Run(Position(5, 3), Position(2, 3), 1),
+    ]

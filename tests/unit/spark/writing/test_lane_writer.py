@@ -8,8 +8,10 @@ from typing import NamedTuple
 import pytest
 
 from interpulse.client.consuming.entry_reader import EntryRun
+from interpulse.client.producing.unconfirmed import Receipt
 from interpulse.model.errors import IncompatibleSchema, NotAllowed, NotConnected, PersistenceError, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
+from interpulse.replication.position_runs import PositionRuns, Run
 from interpulse.spark.lanes import NO_SEQUENCE, LaneState, PositionTooLarge, pack_sequence
 from interpulse.spark.writing.broker_target import StoredEntry
 from interpulse.spark.writing.lane import HolesFound, LaneInUse
@@ -79,6 +81,7 @@ class FakeSender:
         self.last_position = None
         self.refused = []
         self.failure = None
+        self.runs = None
         self.sent_count = self.received_count = 0
 
     async def send(self, sequence_ids, counts, entries, *, is_chunk=False, highest_id=None):
@@ -104,6 +107,8 @@ class FakeSender:
             target.stored.append(Stored(self.topic, self.name, sequence_id, entry))
             target.known[self.topic, self.name] = sequence_id
             self.last_position = Position(1, len(target.stored) - 1)
+            if self.runs is not None:
+                self.runs.add_receipt(Receipt([sequence_id], [self.last_position]), ())
 
     async def drain(self):
         if self.failure is not None:
@@ -837,3 +842,71 @@ async def test_what_another_writer_has_written_is_not_accounted_for_without_end(
     with pytest.raises(LaneInUse):
         await writer.finish(account)
     assert accounted == [TOPIC]
+
+
+def collecting(target, states):
+    writer = lanes(target, states, isolate=True)
+    writer.collect_runs()
+    return writer
+
+
+def from_source(first, target, length, ledger=5):
+    return Run(Position(ledger, first), Position(1, target), length)
+
+
+async def test_positions_of_copies_are_reported_for_each_topic():
+    target = FakeTarget()
+    writer = collecting(target, {})
+    await put(writer, rows(0, 1, 2))
+    await put(writer, rows(7, topic=OTHER_TOPIC))
+    await put(writer, joined(rows(3), rows(4, marker_type=10), rows(5), rows(0, ledger=6)))
+    assert writer.take_runs() == {
+        TOPIC: [from_source(0, 0, 3), from_source(3, 4, 1), from_source(5, 5, 1), from_source(0, 6, 1, ledger=6)],
+        OTHER_TOPIC: [from_source(7, 3, 1)],
+    }
+    assert writer.take_runs() == {}
+    await put(writer, rows(1, ledger=6))
+    reports = {report.topic: report.runs for report in await writer.finish()}
+    assert reports == {TOPIC: [from_source(1, 7, 1, ledger=6)], OTHER_TOPIC: ()}, "each is reported once"
+
+
+async def test_positions_of_copies_are_collected_on_request_only():
+    writer = lanes(FakeTarget(), {})
+    await put(writer, rows(0, 1, 2))
+    assert writer.take_runs() == {}
+    assert [report.runs for report in await writer.finish()] == [()]
+
+
+async def test_positions_of_copies_that_an_earlier_attempt_stored_are_read_back():
+    target = FakeTarget()
+    state = (await write(target, rows(0, 1))).state
+    await write(target, rows(2, 3), state)
+    writer = collecting(target, {TOPIC: state})
+    await put(writer, rows(2, 3, 4, 5))
+    (report,) = await writer.finish()
+    assert (report.replays, report.runs) == (2, [from_source(2, 2, 4)])
+
+
+async def test_positions_of_copies_whose_receipts_were_lost_are_read_back():
+    target = SendingTwice()
+    writer = collecting(target, {})
+    await put(writer, rows(0, 1))
+    (report,) = await writer.finish()
+    assert report.replays == 2
+    assert [*PositionRuns(report.runs)] == [from_source(0, 0, 2)]
+
+
+async def test_positions_of_chunks_are_those_of_entries():
+    writer = collecting(FakeTarget(), {})
+    await put(writer, rows(0, 1, 2, num_chunks_from_msg=3))
+    (report,) = await writer.finish()
+    assert report.runs == [from_source(0, 0, 3)]
+
+
+async def test_positions_of_copies_are_reported_by_a_lane_that_is_held():
+    target = FakeTarget()
+    target.failing, target.failure_kind = set(ids(2)), PersistenceError
+    writer = collecting(target, {})
+    await put(writer, rows(0, 1, 2, 3))
+    (report,) = await writer.finish()
+    assert (report.held, report.runs[0]) == ("disk full", from_source(0, 0, 2))

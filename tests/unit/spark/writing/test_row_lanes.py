@@ -54,6 +54,7 @@ class Broker:
 
 class Sender:
     schema = None
+    runs = None
     schema_version = b""
     unproven_after = None
 

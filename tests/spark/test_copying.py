@@ -2,16 +2,18 @@
 
 import json
 import time
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
 
 from interpulse.client import DefaultCryptoKeyReader
 from interpulse.model.errors import ChecksumError, CryptoError, NotConnected
-from interpulse.model.ids import EARLIEST, MessageId
+from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
+from interpulse.replication.position_runs import PositionRuns
 from interpulse.spark.copying.copy_reader import ReportCommit
 from interpulse.spark.copying.copy_source import CopyDataSource, copy_options
 from interpulse.spark.options.option import OptionError
@@ -21,6 +23,7 @@ from interpulse.spark.writing.lane_writer import LaneWriter
 from interpulse.sync import Client
 from interpulse.testing import InProcessBroker
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.stamps import source_positions
 from tests.spark.replication_job import wait_until
 from tests.spark.stream_driver import CheckpointLog, Killed, StreamDriver
 from tests.spark.test_stream_driver import drain, read_all
@@ -96,6 +99,25 @@ class Copy:
         return sum(summary[what] for summary in self.summaries)
 
 
+def copies_of(cluster, topic):
+    """Return the source position and the position of all copies, by topic-partition."""
+    copies = defaultdict(list)
+    for row in read_batch({"service.url": cluster.service_url, "topic": topic, "mode": "entry"}):
+        metadata = pb.MessageMetadata.FromString(row["__metadata"])
+        if positions := source_positions(metadata):
+            copies[row["__topic"]].append((positions[-1], Position(row["__ledgerId"], row["__entryId"])))
+    return copies
+
+
+def mapped(runs, copies):
+    """Return the copies of a topic-partition, and no others, as far as the runs know them."""
+    known = PositionRuns(runs)
+    found = [(source, known.target_of(source)) for source, _ in copies]
+    assert [known.source_of(there) for _, there in copies] == [source for source, there in found if there]
+    assert sum(run.length for run in known) == len(copies)
+    return found
+
+
 def in_order_per_key(values):
     return sorted(values, key=lambda value: value % 7) == sorted(values, key=lambda value: (value % 7, value))
 
@@ -120,6 +142,37 @@ def test_copy_when_killed_at_any_step_then_west_holds_everything_exactly_once(
 
 async def killed(writer, *arguments):
     raise Killed("copying")
+
+
+@pytest.mark.parametrize("kill_at", ["", "copying", "read", "uncommitted", "written"])
+def test_copy_that_collects_positions_when_killed_at_any_step_then_they_are_those_of_all_copies(
+    broker, west, client, there, topic, tmp_path, monkeypatch, kill_at
+):
+    publish(there, topic, range(50), batching_enabled=False)
+    publish(client, topic, range(100), batching_enabled=False)
+    publish(client, topic, range(100, 200))
+    copy = Copy(broker, west, tmp_path, topic=topic, maxEntriesPerTrigger="40")
+    copy.options["positionRuns"] = "true"
+    with monkeypatch.context() as patched:
+        if kill_at == "copying":
+            patched.setattr(LaneWriter, "finish", killed)
+        with pytest.raises(Killed) if kill_at else nullcontext():
+            copy.drain(kill_at=kill_at)
+    publish(there, topic, range(50), batching_enabled=False)
+    publish(client, topic, range(200, 220), batching_enabled=False)
+    copy.drain()
+    copies, runs = copies_of(west, topic), copy.files.positions.read_new()
+    assert runs.keys() == copies.keys()
+    assert {name: mapped(runs[name], copies[name]) for name in copies} == copies
+    assert len(copies) == 4
+
+
+def test_copy_collects_no_positions_unless_it_is_asked_to(broker, west, client, there, topic, tmp_path):
+    publish(client, topic, range(20), batching_enabled=False)
+    copy = Copy(broker, west, tmp_path, topic=topic)
+    copy.drain()
+    assert len(read_all(there, topic)) == 20
+    assert not (tmp_path / "positions").exists()
 
 
 def test_copy_reports_what_it_wrote_and_what_it_did_not(broker, west, client, there, topic, tmp_path):
@@ -445,6 +498,7 @@ def test_copy_when_killed_after_the_cursor_followed_then_what_the_source_has_tri
     """A batch may last for a minute. The source does not wait so long to delete what is copied."""
     source = {key: value for key, value in cursor.items() if key != "topic"}
     copy = CopyAhead(broker, west, tmp_path / "state", topic, **source)
+    copy.options["positionRuns"] = "true"
     copy.begin()
     publish(client, topic, range(50), batching_enabled=False)
     with monkeypatch.context() as patched, ThreadPoolExecutor(1) as thread:
@@ -453,6 +507,8 @@ def test_copy_when_killed_after_the_cursor_followed_then_what_the_source_has_tri
         draining = thread.submit(copy.drain, kill_at)
         publish(client, topic, range(50, 100), batching_enabled=False)
         wait_until(lambda: all(is_followed(broker, f"{topic}-partition-{index}") for index in range(4)))
+        copies, runs = copies_of(west, topic), copy.files.positions.read_new()
+        assert {name: mapped(runs[name], copies[name]) for name in copies} == copies, "before the acknowledgement"
         copy.files.end_run_ahead(time.time_ns())
         with pytest.raises(Killed):
             draining.result()

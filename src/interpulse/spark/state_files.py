@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.lanes import LaneState, dump_lanes, load_lanes, topic_of_key
+from interpulse.spark.position_files import PositionFiles
 from interpulse.spark.state_disk import LOCAL_DISK, StateDisk, write_atomically
 
 _log = logging.getLogger(__name__)
@@ -75,6 +76,11 @@ class LaneFiles:
         self._lanes = self._root / "lanes"
         self._live = self._root / "live"
         self._disk = disk
+
+    @property
+    def positions(self) -> PositionFiles:
+        """The files with the positions of copies, below the same directory."""
+        return PositionFiles(self._root, self._disk)
 
     def newest(self, below: int | None = None) -> tuple[int, dict[str, LaneState]]:
         """Return the newest batch id (below a bound) and its lanes; ``(NO_BATCH, {})`` when there is none."""

@@ -65,19 +65,22 @@ class CopyReader(PlannedStream):
         *,
         run_ahead_ms: int = 0,
         cursor_follows: bool = False,
+        position_runs: bool = False,
         disk: StateDisk = LOCAL_DISK,
         open_view: OpenView = broker_view,
     ) -> None:
         """``disk`` holds the lane files; ``open_view`` opens the source for the planner.
 
         Each task goes on copying what arrives for ``run_ahead_ms``. With ``cursor_follows`` the cursor on the source
-        moves meanwhile; Spark must not repeat a task then, but the whole batch.
+        moves meanwhile; Spark must not repeat a task then, but the whole batch. With ``position_runs`` the positions of
+        copies are written to `PositionFiles`.
         """
         super().__init__(options, open_view)
         assert target.state_path
         self._target = target
         self._run_ahead_ms = run_ahead_ms
         self._cursor_follows = cursor_follows
+        self._position_runs = position_runs
         self._files = LaneFiles(target.state_path, disk)
 
     @strip_traceback
@@ -140,6 +143,7 @@ class CopyReader(PlannedStream):
                     *(self._options, self._target, partition.ranges, lanes, task, partition.passed),
                     ahead=partition.ahead,
                     recalled=partition.recalled,
+                    position_runs=self._position_runs,
                 )
             yield report_batch(with_healed(reports))
 

@@ -2,7 +2,8 @@
 
 Options with the prefix ``source.`` are those of a stream that reads entry mode, and with ``target.`` those of an
 exactly-once sink of entry mode. ``runAheadMs`` is how long tasks go on copying what arrives, and ``cursorFollows`` says
-if the cursor on the source moves meanwhile; see ``run_ahead.py``.
+if the cursor on the source moves meanwhile; see ``run_ahead.py``. With ``positionRuns`` the positions of copies are
+written to `PositionFiles`, which something must read.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ _SOURCE: Final = "source."
 _TARGET: Final = "target."
 _RUN_AHEAD_MS: Final = "runAheadMs"
 _CURSOR_FOLLOWS: Final = "cursorFollows"
+_POSITION_RUNS: Final = "positionRuns"
 
 configure_worker()
 
@@ -49,6 +51,7 @@ class CopyDataSource(DataSource):
             self._target(),
             run_ahead_ms=int(self.options.get(_RUN_AHEAD_MS, "0")),
             cursor_follows=self.options.get(_CURSOR_FOLLOWS) == "true",
+            position_runs=self.options.get(_POSITION_RUNS) == "true",
         )
 
     def _target(self) -> WriteOptions:
@@ -64,12 +67,19 @@ class CopyDataSource(DataSource):
 
 
 def copy_options(
-    source: Mapping[str, str], target: Mapping[str, str], *, run_ahead_ms: int = 0, cursor_follows: bool = False
+    source: Mapping[str, str],
+    target: Mapping[str, str],
+    *,
+    run_ahead_ms: int = 0,
+    cursor_follows: bool = False,
+    position_runs: bool = False,
 ) -> dict[str, str]:
-    """Return the options of a query: those of both sides, how long its tasks run ahead, and if the cursor follows."""
+    """Return the options of a query: those of both sides, and its own as in `CopyReader`."""
     options = {_SOURCE + key: value for key, value in source.items()}
     options |= {_TARGET + key: value for key, value in target.items()}
-    return options | {_RUN_AHEAD_MS: str(run_ahead_ms), _CURSOR_FOLLOWS: str(cursor_follows).lower()}
+    flags = {_CURSOR_FOLLOWS: cursor_follows, _POSITION_RUNS: position_runs}
+    options |= {name: str(is_set).lower() for name, is_set in flags.items()}
+    return options | {_RUN_AHEAD_MS: str(run_ahead_ms)}
 
 
 def _with_prefix(prefix: str, options: Mapping[str, str]) -> dict[str, str]:

@@ -45,17 +45,21 @@ async def copy_in_loop(
     *,
     ahead: RunAhead | None = None,
     recalled: Mapping[str, Position] = {},
+    position_runs: bool = False,
     disk: StateDisk = LOCAL_DISK,
 ) -> list[LaneReport]:
     """Copy the ranges; return a report of each topic-partition once all receipts are there. Raises the first failure.
 
     ``passed`` has the positions of the source cursor beyond the beginnings of ranges, as the driver received them, and
     ``recalled`` those beginnings that an earlier attempt of the batch has copied up to. With ``ahead``, whose files are
-    on ``disk``, copy what arrives behind the ranges too. Everything happens in the running event loop; `copy_ranges`
-    does the same in the portal's and blocks.
+    on ``disk``, copy what arrives behind the ranges too. With ``position_runs``, collect the positions of copies; a
+    task that reports every second writes them to ``disk``, and the rest is in its reports. Everything happens in the
+    running event loop; `copy_ranges` does the same in the portal's and blocks.
     """
     marks = await _source_marks(source, passed)
     writer = await open_lanes(target, lanes, task, permit=marks.permit)
+    if position_runs:
+        writer.collect_runs()
     for topic, upto in recalled.items():
         writer.recall(topic, upto)
     try:
@@ -72,13 +76,17 @@ async def copy_in_loop(
 
 
 def _live_report(files: LaneFiles, task: StreamTask, writer: LaneWriter, attempt: int) -> Callable[[], None]:
-    """Return a function that writes what the task has copied, if that has changed since the last call."""
+    """Return a function that writes what the task has copied, if that has changed since the last call.
+
+    Positions of copies come first: what is acknowledged on the source has its own written.
+    """
     written: Mapping[str, tuple[Position, int, int, int]] = {}
 
     def report() -> None:
         nonlocal written
         copied = writer.copied()
         if copied != written:
+            files.positions.write(writer.take_runs(), writer=f"{attempt}-{task.partition}")
             files.write_live(task.batch, task.partition, copied, attempt=attempt)
             written = copied
 

@@ -141,6 +141,8 @@ def commit_batch(batch: int, messages: Sequence[WriterCommitMessage | None], fil
     """Record the reports of a batch's tasks; with lanes, in their files."""
     reports, healed = reports_of(messages), _healed_of(messages)
     if files is not None:
+        runs = {report.topic: report.runs for report in reports if report.runs}
+        files.positions.write(runs, writer=f"commit-{batch}")  # first: once recorded, copies are not read back again
         files.commit(batch, _states_of(reports))
         held = {report.topic: (report.after, report.held) for report in reports if report.held is not None}
         released = [report.topic for report in reports if report.held is None]

@@ -5,6 +5,7 @@ from pyspark.sql.types import BinaryType
 
 from interpulse.client.outages import ResolvedOutage
 from interpulse.model.ids import Position
+from interpulse.replication.position_runs import Run
 from interpulse.spark.lanes import LaneReport, LaneState
 from interpulse.spark.options.option import OptionError
 from interpulse.spark.state_files import LaneFiles
@@ -32,6 +33,13 @@ def test_lane_that_several_tasks_used_in_turn_keeps_its_highest_id(tmp_path):
     writer_of(checkpointLocation=str(tmp_path)).commit([WrittenMessage([each]) for each in reports], 0)
     assert LaneFiles(str(tmp_path / "interpulse")).newest()[1] == {"t\napp": LaneState(9, Position(1, 9))}
     assert (LaneFiles(str(tmp_path / "interpulse")).summary_of(0) or {})["topics"] == {"t": [2, 0, 0]}
+
+
+def test_positions_of_copies_are_written_by_the_commit(tmp_path):
+    runs = {topic: [Run(Position(1, 2), Position(3, number), 4)] for number, topic in enumerate("ab")}
+    reports = [LaneReport(topic, runs=runs.get(topic, ())) for topic in "abc"]
+    writer_of(checkpointLocation=str(tmp_path)).commit([WrittenMessage(reports)], 0)
+    assert LaneFiles(str(tmp_path / "interpulse")).positions.read_new() == runs
 
 
 def test_what_healed_within_tasks_is_told_with_reason_and_remedy(tmp_path, caplog):

@@ -103,18 +103,23 @@ class RouteQuery:
                 "spark.speculation=true: a second attempt would wait for the producer names of the first; set it to "
                 "false"
             )
+        if not self._route.config.subscriptions.sync:
+            self._route.files.positions.clear()  # no one reads them
         with starting_a_query(spark):
             spark.dataSource.register(CopyDataSource)
-            options = copy_options(
-                source_options(self._route),
-                sink_options(self._route),
-                run_ahead_ms=self._run_ahead_ms(spark),
-                cursor_follows=_runs_here(spark),
-            )
-            reports = spark.readStream.format(COPY_FORMAT).options(**options).load()
+            reports = spark.readStream.format(COPY_FORMAT).options(**self._options(spark)).load()
             writer = reports.writeStream.foreachBatch(ReportCommit(str(self._route.directory)))
             writer = writer.option("checkpointLocation", file_url(self._route.checkpoint)).queryName(self._route.remote)
             return writer.trigger(processingTime=f"{self._route.config.limits.trigger_ms} milliseconds").start()
+
+    def _options(self, spark: SparkSession) -> dict[str, str]:
+        return copy_options(
+            source_options(self._route),
+            sink_options(self._route),
+            run_ahead_ms=self._run_ahead_ms(spark),
+            cursor_follows=_runs_here(spark),
+            position_runs=self._route.config.subscriptions.sync,
+        )
 
     def _run_ahead_ms(self, spark: SparkSession) -> int:
         """Return how long tasks run ahead: not at all where the tasks of another query would wait for their slots."""

@@ -1,8 +1,14 @@
 """The query of a route when it cannot be started."""
 
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
-from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+import pytest
+
+from interpulse.model.ids import Position
+from interpulse.replication.position_runs import Run
+from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection, SubscriptionSettings
 from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.routes.route_query import RouteQuery
 
@@ -20,12 +26,13 @@ class Session:
         raise RuntimeError("no Java")
 
 
-def route(tmp_path):
+def route(tmp_path, **settings):
     east, west = (
         ClusterAddress(cluster=name, service_url=f"pulsar://{name}:1", admin_url=f"http://{name}:2")
         for name in ("east", "west")
     )
-    config = PipelineConfig(name="t", state=tmp_path, source=east, target=west, select=Selection(topics=("t/ns/a",)))
+    select = Selection(topics=("t/ns/a",))
+    config = PipelineConfig(name="t", state=tmp_path, source=east, target=west, select=select, **settings)
     return Route(config, west, "interpulse.t")
 
 
@@ -55,3 +62,33 @@ async def test_query_to_a_target_that_is_away_is_started_again_when_it_answers(t
         assert len(started) == starts
     assert query.failure is not None
     assert "west is away" in query.failure.reason
+
+
+class Starting(Session):
+    """A Spark session that takes the options of a query, and does not start it."""
+
+    sparkContext = SimpleNamespace(master="local[4]", defaultParallelism=4)
+    streams = SimpleNamespace(active=())
+    dataSource = SimpleNamespace(register=lambda kind: None)
+    readStream = property(lambda self: self)
+
+    def format(self, name):
+        return self
+
+    def options(self, **options):
+        self.taken = options
+        return self
+
+
+@pytest.mark.parametrize("is_synchronised", [True, False])
+async def test_positions_of_copies_are_collected_for_synchronised_subscriptions_only(
+    tmp_path, monkeypatch, is_synchronised
+):
+    """Those that were collected before are deleted, because no one will read them."""
+    monkeypatch.setattr("interpulse.spark.job.routes.route_query.starting_a_query", nullcontext)
+    runs = {"a": [Run(Position(1, 2), Position(3, 4), 5)]}
+    copied, session = route(tmp_path, subscriptions=SubscriptionSettings(sync=is_synchronised)), Starting()
+    copied.files.positions.write(runs, writer="1-0")
+    await RouteQuery(copied, lambda event, **details: None).keep(session)  # type: ignore[arg-type]
+    assert session.taken["positionRuns"] == str(is_synchronised).lower()
+    assert copied.files.positions.read_new() == (runs if is_synchronised else {})

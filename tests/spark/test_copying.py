@@ -1,5 +1,6 @@
 """Tasks that copy from broker to broker, without a JVM: killed at every step, refused topics, damaged ranges."""
 
+import asyncio
 import json
 import time
 from collections import defaultdict
@@ -10,15 +11,19 @@ from typing import Any
 import pytest
 
 from interpulse.client import DefaultCryptoKeyReader
+from interpulse.client.config import ClientConfig
+from interpulse.client.session import Session
 from interpulse.model.errors import ChecksumError, CryptoError, NotConnected
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.replication.position_runs import PositionRuns
 from interpulse.spark.copying.copy_reader import ReportCommit
 from interpulse.spark.copying.copy_source import CopyDataSource, copy_options
+from interpulse.spark.job.rebuilt_runs import rebuild_runs
 from interpulse.spark.options.option import OptionError
 from interpulse.spark.reading import fetch
 from interpulse.spark.state_files import LaneFiles
+from interpulse.spark.writing.broker_target import last_position
 from interpulse.spark.writing.lane_writer import LaneWriter
 from interpulse.sync import Client
 from interpulse.testing import InProcessBroker
@@ -118,6 +123,24 @@ def mapped(runs, copies):
     return found
 
 
+def rebuilt(cluster, name):
+    """Return the runs of the lane that are read from a topic-partition of the target."""
+
+    def is_copy(copy):
+        return copy.producer == "lane"
+
+    async def rebuild():
+        session, topic = Session(ClientConfig(cluster.service_url)), TopicName.parse(name)
+        try:
+            end = await last_position(session, topic)
+            runs = await rebuild_runs(session, topic, is_copy, EARLIEST, end, bytes_per_second=10_000_000)
+            return [*runs]
+        finally:
+            await session.close()
+
+    return asyncio.run(rebuild())
+
+
 def in_order_per_key(values):
     return sorted(values, key=lambda value: value % 7) == sorted(values, key=lambda value: (value % 7, value))
 
@@ -165,6 +188,7 @@ def test_copy_that_collects_positions_when_killed_at_any_step_then_they_are_thos
     assert runs.keys() == copies.keys()
     assert {name: mapped(runs[name], copies[name]) for name in copies} == copies
     assert len(copies) == 4
+    assert {name: rebuilt(west, name) for name in copies} == {name: [*PositionRuns(runs[name])] for name in copies}
 
 
 def test_copy_collects_no_positions_unless_it_is_asked_to(broker, west, client, there, topic, tmp_path):

@@ -31,24 +31,45 @@ class CopiedEntry(NamedTuple):
     published_ms: int = 0
 
 
+Arrival = Callable[[int, int], Awaitable[None]]
+"""Function that takes the number and the bytes of entries that have arrived. More is read when it returns."""
+
+
 async def copied_entries(
-    session: Session, topic: TopicName, after: Position, upto: Position, *, buffer_bytes: int = _BUFFER_BYTES
+    session: Session,
+    topic: TopicName,
+    after: Position,
+    upto: Position,
+    *,
+    buffer_bytes: int = _BUFFER_BYTES,
+    on_arrival: Arrival | None = None,
 ) -> AsyncGenerator[CopiedEntry]:
-    """Yield the entries of ``(after, upto]`` that name their origin: our copies, and those of Pulsar 4 and later."""
-    async for entry in _entries(session, topic, after, upto, buffer_bytes):
+    """Yield the entries of ``(after, upto]`` that name their origin: our copies, and those of Pulsar 4 and later.
+
+    ``on_arrival`` is called with all entries that were read, to limit their rate.
+    """
+    async for entry in _entries(session, topic, after, upto, buffer_bytes, on_arrival):
         if copy := _copy_of(entry):
             yield copy
 
 
 async def _entries(
-    session: Session, topic: TopicName, after: Position, upto: Position, buffer_bytes: int = _BUFFER_BYTES
+    session: Session,
+    topic: TopicName,
+    after: Position,
+    upto: Position,
+    buffer_bytes: int = _BUFFER_BYTES,
+    on_arrival: Arrival | None = None,
 ) -> AsyncGenerator[Entry]:
     async with EntryReader(
         session, topic, after=after, upto=upto, buffer_bytes=buffer_bytes, subscription_prefix="interpulse-lag"
     ) as reader:
         await reader.open()
-        async for entry in reader:
-            yield entry
+        while batch := await reader.read_batch():
+            if on_arrival is not None:
+                await on_arrival(len(batch), sum(len(entry.raw) for entry in batch))
+            for entry in batch:
+                yield entry
 
 
 def _copy_of(entry: Entry) -> CopiedEntry | None:

@@ -51,6 +51,11 @@ class _Permits:
             self.published -= besides
             self.left -= count - besides
 
+    @property
+    def debt_periods(self) -> float:
+        """Periods that it takes to work off a debt."""
+        return max(0.0, -self.available / self.limit) if self.limit > 0 else 0.0
+
     def change(self, limit: int) -> None:
         """Change the limit. A debt remains."""
         self.left = min(self.left, limit) if self.limit > 0 else limit
@@ -129,6 +134,12 @@ class Throttle:
             budget.entries.take(entries)
             budget.bytes.take(size)
             budget.entry_bytes = size / entries
+
+    def debt_s(self, name: str, now: float) -> float:
+        """Return the seconds until a topic-partition may go on, 0 without a debt."""
+        budget = self._budgets[name]
+        budget.fill(now)
+        return max(budget.entries.debt_periods, budget.bytes.debt_periods) * budget.rate.period_s
 
     def note_published(self, name: str, entries: int) -> None:
         """Note entries that were published on the source. A relative rate is added to them."""

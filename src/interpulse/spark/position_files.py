@@ -68,7 +68,7 @@ class PositionFiles:
 
     def clear(self) -> None:
         """Delete all files unread."""
-        for name in self._disk.names(self._directory):
+        for name in (*self._names(), _GAP_FILE):
             self._disk.unlink(self._directory / name)
 
     def _take_gap(self) -> bool:

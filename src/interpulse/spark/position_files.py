@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +34,8 @@ class PositionFiles:
         self._directory = Path(state_path) / "positions"
         self._disk = disk
         self._returned: list[str] = []
+        self._gap: Hashable = None
+        """Version of the gap that was reported."""
 
     def write(self, runs: Mapping[str, Sequence[Run]], *, writer: str) -> None:
         """Write the runs of source topic-partitions to a new file, if there are any.
@@ -45,7 +47,7 @@ class PositionFiles:
         if len(self._names()) >= _FILES_MAX:
             _log.warning("positions of copies are not read and therefore deleted directory=%s", self._directory)
             self.clear()
-            self._replace(_GAP_FILE, "")
+            self._replace(_GAP_FILE, str(now_ms()))
         body = {topic: [(*run.source, *run.target, run.length) for run in items] for topic, items in runs.items()}
         self._replace(f"{now_ms()}-{writer}{_SUFFIX}", json.dumps(body))
 
@@ -72,11 +74,13 @@ class PositionFiles:
             self._disk.unlink(self._directory / name)
 
     def _take_gap(self) -> bool:
-        """Return True if files were deleted unread, until the next call."""
-        if self._disk.version(self._directory / _GAP_FILE) is None:
-            return False
-        self._returned.append(_GAP_FILE)
-        return True
+        """Return True if files were deleted unread since the last call, which may have returned True for others."""
+        path = self._directory / _GAP_FILE
+        reported, self._gap = self._gap, self._disk.version(path)
+        if self._gap is not None and self._gap == reported:
+            self._disk.unlink(path)
+            self._gap = None
+        return self._gap is not None
 
     def _names(self) -> list[str]:
         """Return the names of complete files, in the order of time."""

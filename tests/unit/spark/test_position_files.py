@@ -72,8 +72,11 @@ def test_files_that_no_one_reads_are_deleted_and_leave_a_gap(
     for number in range(5):
         PositionFiles(tmp_path).write({"a": [run(number)]}, writer=f"1-{number}")
     assert f"directory={tmp_path / 'positions'}" in caplog.text
-    files = PositionFiles(tmp_path)
-    assert (files.read_new(), files.has_gap) == ({"a": [run(3), run(4)]}, True)
+    for files in (PositionFiles(tmp_path), PositionFiles(tmp_path)):
+        assert (files.read_new(), files.has_gap) == ({"a": [run(3), run(4)]}, True)
+    for number in range(7):
+        files.write({"a": [run(number)]}, writer=f"2-{number}")
+    assert (files.read_new(), files.has_gap) == ({"a": [run(4), run(5), run(6)]}, True), "another gap"
     assert (files.read_new(), files.has_gap, written(tmp_path)) == ({}, False, [])
 
 

@@ -1,9 +1,10 @@
 """What it costs a task of the replication job to copy entries from broker to broker: processor time of each process.
 
-    python -m benchmarks.micro_copy [--entries 100000] [--rounds 4]
+    python -m benchmarks.micro_copy [--entries 100000] [--rounds 4] [--positions]
 
 Unbatched messages of 100 bytes in four topics, from one broker of ours to another; the task runs in this process,
-without Spark. The least of all rounds counts. Keeps nothing.
+without Spark. With --positions, every second round collects the positions of the copies, and has a line of its own. The
+least of all rounds counts. Keeps nothing.
 """
 
 import argparse
@@ -54,6 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--entries", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--positions", action="store_true")
     given = parser.parse_args()
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -72,19 +74,26 @@ def main() -> None:
             publish(target.service_url, topic, b"", 0)  # makes the topic
         todo = ranges(options(source, target, "")[0], topics)
 
-        def copy(name: str) -> list[float]:
+        def copy(name: str, *, position_runs: bool) -> list[float]:
             reading, writing = options(source, target, name)
             before = [time.perf_counter(), time.process_time(), cpu_seconds(source), cpu_seconds(target)]
-            reports = copy_ranges(reading, writing, todo, {}, StreamTask(name), {})
+            reports = copy_ranges(reading, writing, todo, {}, StreamTask(name), {}, position_runs=position_runs)
             after = [time.perf_counter(), time.process_time(), cpu_seconds(source), cpu_seconds(target)]
             copied = sum(report.entries for report in reports)
             if copied != given.entries // TOPICS * TOPICS:
                 raise SystemExit(f"{copied} of {given.entries} entries were copied: {reports}")
+            if position_runs != any(report.runs for report in reports):
+                raise SystemExit(f"positions were not collected as asked: {reports}")
             return [(late - early) / copied * 1e6 for early, late in zip(before, after, strict=True)]
 
-        rounds = [copy(f"lane-{number}") for number in range(given.rounds)]
+        rounds: dict[bool, list[list[float]]] = {}
+        for number in range(given.rounds * (1 + given.positions)):
+            is_collecting = given.positions and number % 2 == 1
+            rounds.setdefault(is_collecting, []).append(copy(f"lane-{number}", position_runs=is_collecting))
         print("microseconds per entry, the least of each column: elapsed, task, source broker, target broker")
-        print(*(f"{min(column):.1f}" for column in zip(*rounds, strict=True)), sep="  ")
+        for is_collecting, measured in rounds.items():
+            least = [f"{min(column):.1f}" for column in zip(*measured, strict=True)]
+            print(*least, *(["with positions"] if is_collecting else []), sep="  ")
 
 
 if __name__ == "__main__":

@@ -17,17 +17,27 @@ class CollectedRuns:
         self._runs: list[Run] = []
 
     def add_receipt(self, receipt: Receipt, refused: Collection[int]) -> None:
-        """Add entries that were sent together, except for the refused ones.
+        """Add entries that were sent together, except for the refused ones."""
+        if refused:
+            pairs = zip(receipt.sequence_ids, receipt.positions, strict=True)
+            self.add_copies(pair for pair in pairs if pair[0] not in refused)
+        else:
+            self._add_between(receipt, 0, len(receipt.positions) - 1)
 
-        Both ids and positions rise. So the first and the last one show that all between are side by side as well.
+    def _add_between(self, receipt: Receipt, first: int, last: int) -> None:
+        """Add the entries with these and the indexes between, in halves unless they are side by side.
+
+        Both ids and positions rise. So the first and the last one show if all between are side by side as well.
         """
         ids, positions = receipt
-        first, last, distance = positions[0], positions[-1], len(positions) - 1
-        is_consecutive = ids[-1] - ids[0] == distance and last == (first.ledger, first.entry + distance)
-        if is_consecutive and not refused:
-            self._add(Run(unpack_sequence(ids[0]), first, distance + 1))
+        start, distance = positions[first], last - first
+        is_consecutive = ids[last] - ids[first] == distance
+        if is_consecutive and positions[last] == (start.ledger, start.entry + distance):
+            self._add(Run(unpack_sequence(ids[first]), start, distance + 1))
         else:
-            self.add_copies((ids[at], positions[at]) for at in range(distance + 1) if ids[at] not in refused)
+            middle = (first + last) // 2
+            self._add_between(receipt, first, middle)
+            self._add_between(receipt, middle + 1, last)
 
     def add_copies(self, copies: Iterable[tuple[int, Position]]) -> None:
         """Add single entries: the sequence id and the position of each."""

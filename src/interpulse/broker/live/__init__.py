@@ -12,7 +12,7 @@ Modules of this room:
 
 * stored state of a topic: `topic_state`
 * its log: `entry_metadata`, `log_search`, `shared_reads`
-* acknowledgements: `cursor`
+* acknowledgements: `cursor`, `entry_numbers`
 * the interface to the front ends and to the registry: `api`
 * `metrics`: counters and rates
 """

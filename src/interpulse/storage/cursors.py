@@ -50,6 +50,8 @@ class CursorRecord:
     """Numbers that belong to the position: the highest sequence id of each producer, or the compacted ledger."""
     active_ms: Mapping[str, int] = field(default_factory=dict)
     """The time at which each producer of ``numbers`` was last active, if it was recorded."""
+    resets: int = 0
+    """The number of resets: seeks of clients and operators, by position or by time."""
 
     def of_new_partition(self, mark_delete: Position) -> CursorRecord:
         """Return the record of this subscription on a new partition: same settings, nothing acknowledged."""
@@ -100,6 +102,7 @@ class JsonCursors:
             replicate_state=bool(body.get("replicated")),
             by_policy=bool(body.get("openedByPolicy")),
             last_active_ms=int(body["lastActive"]) if "lastActive" in body else None,
+            resets=int(body.get("resets", 0)),
         )
 
     def encode(self, name: str, record: CursorRecord) -> bytes:
@@ -120,6 +123,8 @@ class JsonCursors:
             body["openedByPolicy"] = True
         if record.last_active_ms is not None:
             body["lastActive"] = record.last_active_ms
+        if record.resets:
+            body["resets"] = record.resets
         return json.dumps(body, separators=(",", ":")).encode()
 
     def ledger_of(self, value: bytes) -> int:

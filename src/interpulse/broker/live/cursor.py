@@ -44,6 +44,7 @@ class Cursor:
         "_ranges",
         "changes",
         "mark_delete",
+        "resets",
     )
 
     def __init__(self, log: Log, mark_delete: Position) -> None:
@@ -60,6 +61,8 @@ class Cursor:
         """True after all compacted entries were delivered."""
         self.changes = 0
         """The version of the state, raised by every change. A stored record is current while its version is equal."""
+        self.resets = 0
+        """The number of resets since the subscription was created."""
 
     @classmethod
     def restore(cls, log: Log, record: CursorRecord, *, compacted_upto: Position = EARLIEST) -> Cursor:
@@ -73,14 +76,15 @@ class Cursor:
             cursor._acked_beyond += cursor._ranges.setdefault(ledger, EntryNumbers()).add_run(start, end)
         cursor._batches = {position: mask_of(words) for position, words in record.batches}
         cursor._parts_upto = max(cursor._batches, default=EARLIEST)
+        cursor.resets = record.resets
         cursor._absorb()
         return cursor
 
     def record(self, **settings: Any) -> CursorRecord:
         """Return the record to store; ``settings`` are its fields that are no acknowledgements."""
         ranges = tuple(islice(self.ranges(), RANGES_PERSISTED_MAX))
-        batches = tuple((position, words_of(mask)) for position, mask in self._batches.items())
-        return CursorRecord(self.mark_delete, ranges, batches, **settings)
+        batches = tuple((position, words_of(mask)) for position, mask in self.batches())
+        return CursorRecord(self.mark_delete, ranges, batches, resets=self.resets, **settings)
 
     # --- questions
 
@@ -111,6 +115,10 @@ class Cursor:
     def waiting_mask(self, position: Position) -> int:
         """Return a mask of the batch's unacknowledged messages (bit i = message i); 0 = all of them are."""
         return self._batches.get(position, 0)
+
+    def batches(self) -> Iterator[tuple[Position, int]]:
+        """Yield the partly acknowledged batches with their masks; see `waiting_mask`."""
+        yield from self._batches.items()
 
     def ranges(self) -> Iterator[tuple[int, int, int]]:
         for ledger in sorted(self._ranges):
@@ -166,6 +174,21 @@ class Cursor:
         if added:
             self._absorb()
 
+    def acknowledge_ranges(self, ranges: Iterable[tuple[int, int, int]]) -> None:
+        """Acknowledge the entries of these ranges: ledger, first entry, last entry."""
+        added, ended = 0, False
+        for ledger, first, last in ranges:
+            if ledger == self.mark_delete.ledger:
+                first = max(first, self.mark_delete.entry + 1)
+            if first <= last and ledger >= self.mark_delete.ledger:
+                self._forget_waiting(ledger, first, last)
+                added += self._numbers_of(ledger).add_run(first, last)
+                ended |= self._compacted_waiting is not None and self._end_compacted()
+        self._acked_beyond += added
+        self.changes += added
+        if added or ended:
+            self._absorb()
+
     def acknowledge_part(self, position: Position, mask: int) -> bool:
         """Acknowledge the messages of a batch whose bit is 0 in ``mask``; return True if none is left."""
         if self.is_acknowledged(position) or position.entry < 0:
@@ -192,7 +215,9 @@ class Cursor:
         return True
 
     def reset(self, mark_delete: Position) -> None:
+        """Place the cursor anew, without acknowledgements after the position."""
         self.mark_delete = mark_delete
+        self.resets += 1
         self._ranges.clear()
         self._batches.clear()
         self._parts_upto = EARLIEST
@@ -226,6 +251,13 @@ class Cursor:
             return False
         self._compacted_waiting = None
         return True
+
+    def _forget_waiting(self, ledger: int, first: int, last: int) -> None:
+        """Forget the parts of batches, and the compacted entries that consumers have, in this range."""
+        for position in _within(self._batches, ledger, first, last):
+            del self._batches[position]
+        if self._compacted_waiting is not None:
+            self._compacted_waiting.difference_update(_within(self._compacted_waiting, ledger, first, last))
 
     def _numbers_of(self, ledger: int) -> EntryNumbers:
         numbers = self._ranges.get(ledger)
@@ -274,3 +306,11 @@ def _by_ledger(positions: Collection[Position]) -> Iterable[tuple[int, set[int]]
     if len(ledgers) == 1:
         return [(ledgers.pop(), set(map(_entry, positions)))]
     return [(ledger, {position.entry for position in positions if position.ledger == ledger}) for ledger in ledgers]
+
+
+def _within(positions: Collection[Position], ledger: int, first: int, last: int) -> list[Position]:
+    """Return those of the positions that lie in a range of one ledger."""
+    if last - first < len(positions):
+        entries = [Position(ledger, entry) for entry in range(first, last + 1)]
+        return [position for position in entries if position in positions]
+    return [position for position in positions if position.ledger == ledger and first <= position.entry <= last]

@@ -20,6 +20,8 @@ IN_RECORD: Final = -1
 """The ledger id of a cursor without a ledger: its state is in its record."""
 
 _REPLICATED: Final = "pulsar.replicated.subscription"
+_RESETS: Final = "interpulse.resets"
+"""The number of resets. Brokers of Pulsar omit it from their states, so it begins at 0 again after them."""
 _BY_POLICY: Final = "interpulse.openedByPolicy"
 _INTERNAL: Final = "#pulsar.internal."
 _WORD: Final = (1 << 64) - 1
@@ -61,7 +63,8 @@ def decode_record(value: bytes) -> StoredCursor:
         bool(numbers.pop(_REPLICATED, 0)),
         by_policy,
         message.lastActive or None,
-        numbers,
+        resets=numbers.pop(_RESETS, 0),
+        numbers=numbers,
     )
     return StoredCursor(state, message.cursorsLedgerId, plain)
 
@@ -99,7 +102,8 @@ def decode_entry(entry: bytes, record: CursorRecord) -> CursorRecord:
         bool(numbers.pop(_REPLICATED, 0)),
         record.by_policy,
         record.last_active_ms,
-        numbers,
+        resets=numbers.pop(_RESETS, 0),
+        numbers=numbers,
     )
 
 
@@ -120,8 +124,9 @@ def _numbers(name: str, state: CursorRecord, old: Mapping[str, int]) -> dict[str
     """Return the numbers to store. Two cursors of the broker have all of theirs; others keep those of Pulsar."""
     if numbers_are_whole(name):
         return dict(state.numbers)
-    others = {key: value for key, value in old.items() if key != _REPLICATED}
-    return {**others, **state.numbers, **({_REPLICATED: 1} if state.replicate_state else {})}
+    others = {key: value for key, value in old.items() if key not in (_REPLICATED, _RESETS)}
+    ours = {_REPLICATED: int(state.replicate_state), _RESETS: state.resets}
+    return {**others, **state.numbers, **{key: value for key, value in ours.items() if value}}
 
 
 def _put_numbers(target: Any, numbers: Mapping[str, int]) -> None:

@@ -51,6 +51,10 @@ class Model:
             if each in ENTRIES:
                 self.acknowledge(each)
 
+    def acknowledge_ranges(self, ranges: Iterable[tuple[int, int, int]]) -> None:
+        for ledger, first, last in ranges:
+            self.acknowledge_all(Position(ledger, entry) for entry in range(first, last + 1))
+
     def acknowledge_part(self, position: Position, mask: int) -> None:
         if position not in self.acknowledged:
             self.masks[position] = self.masks.get(position, mask) & mask
@@ -68,10 +72,14 @@ class Model:
 
 
 positions = st.sampled_from(ENTRIES)
+ranges = st.builds(
+    lambda first, last: (first.ledger, first.entry, min(last, SIZES[first.ledger] - 1)), positions, st.integers(0, 6)
+)
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("acknowledge"), positions),
         st.tuples(st.just("acknowledge_all"), st.lists(st.one_of(positions, st.just(Position(3, -1))))),
+        st.tuples(st.just("acknowledge_ranges"), st.lists(ranges, max_size=4)),
         st.tuples(st.just("acknowledge_part"), positions, st.integers(0, 7)),
         st.tuples(st.just("acknowledge_upto"), positions),
         st.tuples(st.just("reset"), st.sampled_from([EARLIEST, Position(3, -1), Position(5, -1), *ENTRIES])),
@@ -116,6 +124,7 @@ def test_cursor_when_stored_and_restored_then_nothing_is_forgotten(walk: list[tu
     record = JSON_CURSORS.decode("sub", raw)
     assert record.properties == {"a": "b"}
     assert record.replicate_state
+    assert record.resets == Cursor.restore(LOG, record).resets == sum(name == "reset" for name, *_ in walk)
     assert_same(Cursor.restore(LOG, record), model)
 
 
@@ -128,6 +137,34 @@ def test_cursor_when_an_acknowledged_entry_is_acknowledged_again_then_nothing_ch
     assert not cursor.acknowledge(Position(3, -1))
     assert not cursor.acknowledge_part(Position(3, 2), 1)
     assert cursor.changes == changes
+
+
+def test_cursor_when_ranges_are_acknowledged_again_then_nothing_changes() -> None:
+    cursor = new_cursor()
+    cursor.acknowledge_ranges([(3, 0, 1), (3, 4, 5), (8, 2, 6)])
+    assert (cursor.mark_delete, list(cursor.ranges())) == (Position(3, 1), [(3, 4, 5), (8, 2, 6)])
+    changes = cursor.changes
+    cursor.acknowledge_ranges([(3, 0, 1), (8, 3, 3), (3, 5, 4), (1, 0, 9)])
+    assert cursor.changes == changes
+
+
+def test_cursor_when_a_range_covers_many_parts_of_batches_then_no_part_is_left() -> None:
+    cursor = new_cursor(Position(3, -1))
+    for position in ENTRIES:
+        cursor.acknowledge_part(position, 0b10)
+    cursor.acknowledge_ranges([(3, 1, 4), (8, 0, 6)])
+    assert [position for position, _ in cursor.batches()] == [Position(3, 0), Position(3, 5), Position(5, 0)]
+
+
+def test_cursor_when_the_last_compacted_entries_are_acknowledged_as_a_range_then_it_moves_on() -> None:
+    cursor = new_cursor()
+    cursor.begin(compacted=True)
+    cursor.hand_out_compacted([Position(1, 4), Position(1, 7)])
+    cursor.compacted_read()
+    cursor.acknowledge_ranges([(1, 4, 4), (3, 0, 5)])
+    assert cursor.mark_delete == EARLIEST
+    cursor.acknowledge_ranges([(1, 0, 9)])
+    assert cursor.mark_delete == Position(3, 5)
 
 
 def test_cursor_when_the_last_message_of_a_batch_is_acknowledged_then_the_entry_is() -> None:

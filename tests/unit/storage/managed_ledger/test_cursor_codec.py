@@ -170,6 +170,13 @@ def test_record_when_it_replaces_another_then_keeps_what_is_pulsars_own() -> Non
     assert CODEC.decode("s", new).properties == {"mine": "new"}
 
 
+def test_resets_when_another_broker_omits_them_then_begin_at_0_again() -> None:
+    entry = encode_entry("s", CursorRecord(Position(1, 5), resets=3))
+    assert decode_entry(entry, CursorRecord()).resets == 3
+    by_pulsar = pb.PositionInfo(ledgerId=1, entryId=6).SerializeToString()
+    assert decode_entry(by_pulsar, CursorRecord(resets=3)).resets == 0
+
+
 def test_sequence_ids_when_they_are_written_then_replace_those_before() -> None:
     first = encode_record(DEDUPLICATION_CURSOR, CursorRecord(Position(1, 1), numbers={"a": 1, "b": 2}))
     second = encode_record(DEDUPLICATION_CURSOR, CursorRecord(Position(1, 2), numbers={"b": 3}), previous=first)
@@ -197,6 +204,7 @@ states = st.builds(
     st.booleans(),
     st.none() | st.integers(1, 2**45),
     st.dictionaries(st.sampled_from(["x", "y"]), st.integers(-(2**63), 2**63 - 1)),
+    resets=st.integers(0, 2**63 - 1),
 )
 
 

@@ -329,6 +329,7 @@ class Subscription:
 
     def _reset(self, mark_delete: Position) -> None:
         self.cursor.reset(mark_delete)
+        self._owner.cursors_changed()
         if self.promises is not None:
             self.promises.cursor_moved()
         if self.dispatch:

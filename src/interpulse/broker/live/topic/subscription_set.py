@@ -116,6 +116,7 @@ class SubscriptionSet:
                     since = self._owner.now_ms() - request.start_rollback_seconds * 1000
                     compacted = request.read_compacted
                     subscription.cursor.reset(await self._owner.positions.before_time(since, compacted=compacted))
+                    self._owner.cursors_changed()
                 await self._mark(subscription, request)
                 consumer = await subscription.add(request, sink)
                 try:
@@ -254,8 +255,7 @@ class SubscriptionSet:
         except BaseException:
             self.forget(subscription)
             raise
-        if subscription.dirty:  # it moved meanwhile, and a flush skips a cursor that was never stored
-            self._owner.cursors_changed()
+        self._owner.cursors_changed()  # it may have moved meanwhile, and a flush skips a cursor that was never stored
 
     # --- going
 

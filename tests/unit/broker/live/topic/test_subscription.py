@@ -118,6 +118,26 @@ async def test_seek_to_time(bench: Any, time_ms: int, expected: list[int]) -> No
     assert sink.numbers() == expected
 
 
+async def test_resets_are_counted_and_survive_a_crash(bench: Any) -> None:
+    topic = await bench.topic()
+    await bench.publish(topic, *range(3))
+    consumer, _ = await bench.consumer(topic)
+    subscription = topic.subscription("s")
+    assert subscription.cursor.resets == 0
+    subscription.skip_to(Position(1, 1))
+    await consumer.seek(MessageId(1, 2))
+    await subscription.seek_to_time(1_001)
+    await backlog_operations.reset(topic, "s", ANY, excluded=False)
+    await bench.crash()
+    assert (await bench.topic()).subscription("s").cursor.resets == 3
+
+
+async def test_rollback_when_a_consumer_asks_for_it_then_counts_as_a_reset(bench: Any) -> None:
+    topic = await bench.topic()
+    await bench.consumer(topic, start_rollback_seconds=10)
+    assert topic.subscription("s").cursor.resets == 1
+
+
 async def test_unsubscribe_when_others_are_connected_then_only_by_force(bench: Any) -> None:
     topic = await bench.topic()
     shared = {"sub_type": bench.SHARED}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import repeat
@@ -148,6 +148,8 @@ class Instruments:
     lookups: LatencyMeter = field(default_factory=LatencyMeter)
     lookups_redirected: Callable[[], int] = lambda: 0
     """Lookups redirected to another broker."""
+    synced_acknowledgements: Counter[str] = field(default_factory=Counter)
+    """Entries acknowledged because consumers of another cluster acknowledged them, by namespace."""
     topic_loads: LatencyMeter = field(default_factory=LatencyMeter)
     lookups_pending: Callable[[], int] = lambda: 0
     """Lookups and metadata queries that hold a permit."""

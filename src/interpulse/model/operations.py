@@ -330,6 +330,7 @@ class Subscriptions:
     SET_REPLICATED = _subscription(
         "POST", "/replicatedSubscriptionStatus", TopicOperation.SET_REPLICATED_SUBSCRIPTION_STATUS
     )
+    ACKNOWLEDGE = _subscription("POST", "/acknowledgements", TopicOperation.CONSUME)
     GET_PROPERTIES = _subscription("GET", "/properties", TopicOperation.CONSUME)
     SET_PROPERTIES = _subscription("PUT", "/properties", TopicOperation.SUBSCRIBE)
 

@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from interpulse.broker.live.entry_numbers import EntryNumbers
 from interpulse.model.ids import EARLIEST, Position
@@ -29,6 +29,24 @@ RANGES_PERSISTED_MAX = 10_000
 """Ranges to store. More are forgotten by a restart and delivered again (managedLedgerMaxUnackedRangesToPersist)."""
 
 _ledger, _entry = itemgetter(0), itemgetter(1)
+
+
+class Acknowledgements(NamedTuple):
+    """Acknowledgements of one subscription."""
+
+    mark_delete: Position | None = None
+    """This entry and everything before it; None = none of them."""
+    ranges: Sequence[tuple[int, int, int]] = ()
+    """Entries: ledger, first entry, last entry."""
+    masks: Sequence[tuple[Position, int]] = ()
+    """Batches; bit i is 1 while message i is not acknowledged."""
+
+    def last_positions(self) -> Iterator[Position]:
+        """Yield the last entry of each part."""
+        if self.mark_delete is not None:
+            yield self.mark_delete
+        yield from (Position(ledger, last) for ledger, _, last in self.ranges)
+        yield from (position for position, _ in self.masks)
 
 
 class Cursor:
@@ -213,6 +231,21 @@ class Cursor:
             self._absorb()
         self.changes += 1
         return True
+
+    def acknowledge_also(self, other: Acknowledgements) -> list[Position]:
+        """Add acknowledgements made elsewhere. Return the batches of which more messages, but not all, are now."""
+        if other.mark_delete is not None:
+            self.acknowledge_upto(other.mark_delete)
+        self.acknowledge_ranges(other.ranges)
+        return [position for position, mask in other.masks if self._acknowledge_more(position, mask)]
+
+    def _acknowledge_more(self, position: Position, mask: int) -> bool:
+        """Acknowledge messages of a batch. Return True if some of them are new, and others of the batch are left."""
+        before = self.waiting_mask(position)
+        if before and before & mask == before:
+            return False
+        self.acknowledge_part(position, mask)
+        return bool(self.waiting_mask(position))
 
     def reset(self, mark_delete: Position) -> None:
         """Place the cursor anew, without acknowledgements after the position."""

@@ -7,6 +7,7 @@ from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any, Final
 
+from interpulse.broker.live.cursor import Acknowledgements
 from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.registry.backlog_operations import expire_everywhere, expire_older, expire_upto
 from interpulse.broker.live.topic.topic import Topic
@@ -21,8 +22,9 @@ from interpulse.broker.rest.http.at_owner import (
     open_persistent,
     open_single,
 )
-from interpulse.broker.rest.http.bodies import MESSAGE_POSITION, NEW_SUBSCRIPTION, RESET_POSITION
+from interpulse.broker.rest.http.bodies import ACKNOWLEDGEMENTS, MESSAGE_POSITION, NEW_SUBSCRIPTION, RESET_POSITION
 from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.fields import MASK, RANGE, checked_value
 from interpulse.model.errors import AlreadyExists, Conflict, InvalidRequest, SubscriptionNotFound
 from interpulse.model.ids import LATEST, MessageId
 from interpulse.model.names import TopicName
@@ -173,6 +175,28 @@ def _check_replicated_enabled(call: Call) -> None:
         raise Conflict("Replicated subscriptions are turned off: enableReplicatedSubscriptions=false")
 
 
+async def acknowledge(call: Call) -> Answer:
+    """Acknowledge what consumers acknowledged on another cluster; return the number of entries with something new."""
+    body = call.object(ACKNOWLEDGEMENTS)
+    _check_replicated_enabled(call)
+    topic, subscription = await open_single(call, "Acknowledge"), call.subscription
+    expected = body.get("resets")
+    done = await backlog_operations.acknowledge(topic, subscription, _acknowledgements(body), resets=expected)
+    if done.refused:
+        reason = f"Subscription {subscription} of topic {topic.name} has been reset {done.resets} times, not {expected}"
+        return answer_json({"reason": f"{reason}; nothing was acknowledged", "resets": done.resets}, status=409)
+    call.context.instruments.synced_acknowledgements[str(topic.name.namespace_name)] += done.new
+    return answer_json({"new": done.new})
+
+
+def _acknowledgements(body: dict[str, Any]) -> Acknowledgements:
+    return Acknowledgements(
+        body.get("markDelete"),
+        [checked_value(RANGE, "A range", item) for item in body.get("ranges", ())],
+        [checked_value(MASK, "A mask", item) for item in body.get("masks", ())],
+    )
+
+
 async def get_properties(call: Call) -> Answer:
     """Return the properties, merged over the partitions of a partitioned topic."""
     properties: dict[str, str] = {}
@@ -225,6 +249,7 @@ ROUTES: Final = (
     at_owner(Route(Subscriptions.EXPIRE_UPTO, expire_by_position)),
     at_owner(Route(Subscriptions.ANALYZE_BACKLOG, analyze_backlog)),
     at_owner(Route(Subscriptions.GET_BACKLOG_SIZE, get_backlog_size)),
+    at_owner(Route(Subscriptions.ACKNOWLEDGE, acknowledge)),
     at_owner(Route(Subscriptions.DELETE, delete_subscription), by_partition),
     at_owner(Route(Subscriptions.RESET_TO_TIME, reset_to_time), by_partition),
     at_owner(Route(Subscriptions.RESET_TO_MESSAGE, reset_to_message), by_partition),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -26,7 +26,7 @@ from interpulse.client.json_readers import (
 from interpulse.client.messages import Message
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.errors import NotFound
-from interpulse.model.ids import LATEST, MessageId
+from interpulse.model.ids import LATEST, MessageId, Position
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 from interpulse.model.operations import Messages as MessageOperations
 from interpulse.model.operations import Operation, Replication, Subscriptions, Topics
@@ -431,6 +431,34 @@ class TopicsAdmin:
     async def set_subscription_replicated(self, topic: TopicName | str, subscription: str, replicated: bool) -> None:
         """Mark a subscription as replicated, or remove the mark. Raise Conflict if the broker has this turned off."""
         await send(self._http, Subscriptions.SET_REPLICATED, topic, subscription, body=replicated)
+
+    async def acknowledge(
+        self,
+        topic: TopicName | str,
+        subscription: str,
+        *,
+        resets: int | None = None,
+        mark_delete: Position | None = None,
+        ranges: Iterable[tuple[int, int, int]] = (),
+        masks: Iterable[tuple[int, int, Sequence[int]]] = (),
+    ) -> int:
+        """Acknowledge entries as if consumers had; return the number of entries of which something is new.
+
+        For one topic or partition of Interpulse, durable on return. ``mark_delete`` stands for itself and everything
+        before it, a range is ledger, first entry and last entry. A mask is ledger, entry and the 64-bit words of a
+        batch, in which bit i is 1 while message i is not acknowledged. Raise Conflict if the subscription was reset
+        more or less often than ``resets``, and InvalidRequest for a position that is not in the log.
+        """
+        body = {
+            "resets": resets,
+            "markDelete": None if mark_delete is None else str(mark_delete),
+            "ranges": [list(each) for each in ranges],
+            "masks": [[ledger, entry, list(words)] for ledger, entry, words in masks],
+        }
+        answer = await ask(
+            self._http, Subscriptions.ACKNOWLEDGE, topic, subscription, read=record_with("new"), body=body
+        )
+        return int(answer["new"])
 
     # Policies
 

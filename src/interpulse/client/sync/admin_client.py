@@ -246,6 +246,7 @@ class TopicsAdmin(Blocking[admin_topics.TopicsAdmin]):
     set_subscription_properties = blocking(admin_topics.TopicsAdmin.set_subscription_properties)
     subscription_replicated = blocking(admin_topics.TopicsAdmin.subscription_replicated)
     set_subscription_replicated = blocking(admin_topics.TopicsAdmin.set_subscription_replicated)
+    acknowledge = blocking(admin_topics.TopicsAdmin.acknowledge)
     inactive_topic_policies = blocking(admin_topics.TopicsAdmin.inactive_topic_policies)
     set_inactive_topic_policies = blocking(admin_topics.TopicsAdmin.set_inactive_topic_policies)
     remove_inactive_topic_policies = blocking(admin_topics.TopicsAdmin.remove_inactive_topic_policies)

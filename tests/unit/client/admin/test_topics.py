@@ -175,6 +175,14 @@ async def test_question_when_asked_then_answer_is_read(
     assert web.last.target == target
 
 
+async def test_acknowledgements_when_sent_then_the_number_of_new_ones_is_read(web: StubWeb, admin: AdminClient) -> None:
+    web.answer("POST", f"{ROOT}/subscription/s/acknowledgements", {"new": 17})
+    masks = [(3, 8, [-2])]
+    new = await admin.topics.acknowledge(TOPIC, "s", resets=1, mark_delete=Position(3, 4), masks=masks)
+    assert (new, web.last.method) == (17, "POST")
+    assert web.last.body == {"resets": 1, "markDelete": "3:4", "ranges": [], "masks": [[3, 8, [-2]]]}
+
+
 async def test_metadata_when_asked_with_creation_then_says_so(web: StubWeb, admin: AdminClient) -> None:
     web.answer("GET", f"{ROOT}/partitions", {"partitions": 0, "deleted": False})
     await admin.topics.partitioned_metadata(TOPIC, create=True)

@@ -8,12 +8,14 @@ before the first entry of the log.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from interpulse.broker.live.api import LastMessage, SubscribeRequest, SubType
 from interpulse.broker.live.compaction.choice import last_index_left
 from interpulse.broker.live.entry_metadata import entry_metadata_of, message_metadata_of
 from interpulse.broker.live.log_search import first_published_since, publish_time_of
 from interpulse.model.errors import NotAllowed, NotFound, PersistenceError
-from interpulse.model.ids import EARLIEST, MessageId, Position
+from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.storage.api import CompactedLedger, Log, LogEntry
 
 _TYPES = (SubType.EXCLUSIVE, SubType.FAILOVER)
@@ -104,6 +106,15 @@ class LogPositions:
             if ledger.ledger_id < position.ledger and ledger.entries:
                 return Position(ledger.ledger_id, ledger.entries - 1)
         return None
+
+    def unknown(self, positions: Iterable[Position]) -> Iterator[Position]:
+        """Yield the positions that the log never had, or does not have yet. It had those that were trimmed."""
+        entries = {ledger.ledger_id: ledger.entries for ledger in self._log.ledgers}
+        first = min(entries, default=LATEST.ledger)
+        for position in positions:
+            ledger, entry = position
+            if position > self.durable or (ledger >= first and entry >= entries.get(ledger, 0)):
+                yield position
 
     async def read_entry(self, position: Position) -> LogEntry:
         """Return one entry; raise NotFound if it does not exist (any more)."""

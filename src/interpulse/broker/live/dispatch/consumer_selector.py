@@ -120,6 +120,10 @@ class RoundRobinSelector:
     def waiting(self) -> int:
         return len(self._replays)
 
+    def replays(self) -> list[Position]:
+        """Return the entries that wait to be sent again."""
+        return list(self._replays)
+
     def entries_wanted(self, ready: Sequence[Consumer]) -> int:
         return sum(consumer.permits for consumer in ready)
 

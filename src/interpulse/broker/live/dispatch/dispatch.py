@@ -124,6 +124,9 @@ class SingleActiveDispatch:
     def released_all(self, consumer: Consumer, positions: Sequence[Position]) -> None:
         """Process acknowledgements of whole entries."""
 
+    def acknowledged_elsewhere(self, parts: Sequence[Position]) -> None:
+        """Process acknowledgements that no consumer sent; there is no state per entry."""
+
     def stats(self) -> dict[str, Any]:
         return {"activeConsumerName": self.active.name} if self.active is not None else {}
 

@@ -77,6 +77,10 @@ class KeySelector:
     def waiting(self) -> int:
         return self._waiting + len(self._unseen)
 
+    def replays(self) -> list[Position]:
+        """Return the entries that wait to be sent again, or for their key."""
+        return list(chain(self._unseen, *self._all_queues()))
+
     def entries_wanted(self, ready: Sequence[Consumer]) -> int:
         """Return how many new entries to read. Each consumer gets only its share: fewer receivers need more of them."""
         return sum(consumer.permits for consumer in ready) * len(self._sticky_keys.consumers) // len(ready)

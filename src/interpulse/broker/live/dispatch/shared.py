@@ -193,6 +193,25 @@ class SharedDispatch:
         if playable or self.blocked or (was_blocked and not consumer.blocked):
             self._wake()
 
+    def acknowledged_elsewhere(self, parts: Sequence[Position]) -> None:
+        """Drop entries that were acknowledged without a consumer; consumers hold less. `pump` follows.
+
+        ``parts`` are batches of which some messages were acknowledged.
+        """
+        is_acknowledged = self._cursor.is_acknowledged
+        replays = [position for position in self.selector.replays() if is_acknowledged(position)]
+        for position in replays:
+            self.selector.acknowledged(position, held=False)
+            self._redeliveries.pop(position, None)
+        self._replays.take_out([*replays, *parts])  # parts are read again, with their new masks
+        for consumer in self.consumers:
+            for position in parts:
+                left = self._cursor.waiting_mask(position).bit_count()
+                consumer.release(position, min(left, consumer.pending.get(position, 0)))
+            held = [position for position in consumer.pending if is_acknowledged(position)]
+            if held:
+                self.released_all(consumer, held)
+
     def stats(self) -> dict[str, Any]:
         return self.selector.stats()
 

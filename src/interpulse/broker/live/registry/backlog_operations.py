@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from interpulse.broker.live.cursor import Acknowledgements
 from interpulse.broker.live.entry_metadata import entry_metadata_of, message_metadata_of
 from interpulse.broker.live.log_search import after_skipping, bytes_after, nth_waiting, trim_before
 from interpulse.broker.live.topic.topic import Topic
-from interpulse.model.errors import Conflict, NotFound
+from interpulse.model.errors import Conflict, InvalidRequest, NotFound, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.storage.api import LedgerRecord, LogEntry
 from interpulse.wire.ids import words_of
@@ -75,6 +76,48 @@ def skip(topic: Topic, subscription: str, entry_count: int) -> int:
 def clear(topic: Topic, subscription: str) -> int:
     """Acknowledge everything, and return the number of entries. Raise SubscriptionNotFound."""
     return topic.subscription(subscription).skip_to(topic.positions.durable)
+
+
+class Acknowledged(NamedTuple):
+    """The outcome of `acknowledge`."""
+
+    new: int
+    """Entries of which something was not acknowledged before."""
+    resets: int
+    """The resets of the subscription so far."""
+    refused: bool = False
+    """True if a reset came between, and nothing was acknowledged."""
+
+
+async def acknowledge(
+    topic: Topic, subscription: str, acknowledgements: Acknowledgements, *, resets: int | None
+) -> Acknowledged:
+    """Acknowledge what consumers acknowledged on another cluster; durable on return.
+
+    With ``resets``, do so only if the subscription has been reset that often. Raise SubscriptionNotFound, also for
+    cursors that are no subscriptions of clients, OperationNotAllowed for a reader, and InvalidRequest for a position
+    that is not in the log.
+    """
+    target = topic.subscription_set.of_client(subscription)
+    async with target.changing:
+        if target.deleted:
+            raise SubscriptionNotFound(f"Subscription {subscription} of topic {topic.name} was deleted meanwhile")
+        _check_known(topic, acknowledgements)
+        count = target.cursor.resets
+        if resets is not None and resets != count:
+            return Acknowledged(0, count, refused=True)
+        new = target.acknowledge_from_elsewhere(acknowledgements)
+    await topic.flush()
+    topic.check_open()
+    return Acknowledged(new, count)
+
+
+def _check_known(topic: Topic, acknowledgements: Acknowledgements) -> None:
+    for unknown in topic.positions.unknown(acknowledgements.last_positions()):
+        raise InvalidRequest(
+            f"Position {unknown} is not in the log of {topic.name}, whose last entry is {topic.positions.durable}; "
+            f"nothing was acknowledged"
+        )
 
 
 def bytes_behind(topic: Topic, position: Position) -> int:

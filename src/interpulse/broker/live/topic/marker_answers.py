@@ -163,7 +163,7 @@ class MarkerAnswers:
     def _update(self, name: str, position: Position, source: str) -> None:
         """Move a subscription forward to the position of an update; create a missing one there."""
         topic, subscriptions = self._topic, self._topic.subscription_set
-        if not self._has(position):
+        if any(topic.positions.unknown([position])):
             log.warning(
                 "update of a subscription ignored: its position is not in the log "
                 "topic=%s subscription=%s cluster=%s position=%s",
@@ -187,12 +187,3 @@ class MarkerAnswers:
             )
             return
         subscription.skip_to(position)
-
-    def _has(self, position: Position) -> bool:
-        """Return False for a position that the log never had, or does not have yet."""
-        ledgers = self._topic.log.ledgers
-        if position > self._topic.positions.durable or not ledgers:
-            return False
-        if position.ledger < ledgers[0].ledger_id:
-            return True  # trimmed
-        return any(each.ledger_id == position.ledger and position.entry < each.entries for each in ledgers)

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from interpulse.broker.live.api import ConsumerSink, Delivery, SubscribeRequest, SubType
 from interpulse.broker.live.compaction.log_positions import LogPositions
-from interpulse.broker.live.cursor import Cursor
+from interpulse.broker.live.cursor import Acknowledgements, Cursor
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.dispatch.dispatch import Dispatch, DispatchOwner, delays_of, fits, make_way, new_dispatch
 from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate
@@ -293,6 +293,24 @@ class Subscription:
         self.last_acknowledged_ms = self.now_ms()
         if self.durable:
             self._owner.cursors_changed()
+
+    def acknowledge_from_elsewhere(self, acknowledgements: Acknowledgements) -> int:
+        """Acknowledge what consumers acknowledged on another cluster. Consumers here stay, of any type.
+
+        Return the number of entries of which something is new. The positions must be known to the log.
+        """
+        last, changes = self._owner.positions.durable, self.cursor.changes
+        before = self.cursor.backlog(last)
+        parts = self.cursor.acknowledge_also(acknowledgements)
+        if self.cursor.changes == changes:
+            return 0
+        self.last_moved_ms = self.now_ms()
+        if self.dispatch:
+            self.dispatch.skipped()
+            self.dispatch.acknowledged_elsewhere(parts)
+            self.pump()
+        self._changed()
+        return before - self.cursor.backlog(last) + len(parts)
 
     def pass_markers(self, markers: Collection[Position]) -> None:
         """Acknowledge these markers, which no consumer gets.

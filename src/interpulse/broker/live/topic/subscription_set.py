@@ -15,7 +15,7 @@ from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.topic.subscription import Subscription, SubscriptionOwner
 from interpulse.broker.live.topic_state import TopicStateStore
-from interpulse.model.errors import AlreadyExists, NotAllowed, PulsarError, SubscriptionNotFound
+from interpulse.model.errors import AlreadyExists, NotAllowed, OperationNotAllowed, PulsarError, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.rules.limits import check_consumers_of_topic, check_subscriptions
 from interpulse.storage.cursors import COMPACTION_CURSOR, DEDUPLICATION_CURSOR, CursorRecord
@@ -223,6 +223,15 @@ class SubscriptionSet:
 
     def of_clients(self) -> list[Subscription]:
         return [subscription for name, subscription in self.by_name.items() if self.is_of_client(name)]
+
+    def of_client(self, name: str) -> Subscription:
+        """Return a durable subscription of clients. Raise SubscriptionNotFound; OperationNotAllowed for a reader."""
+        subscription = self.get(name)
+        if not self.is_of_client(name):
+            raise SubscriptionNotFound(f"{name} of topic {self._owner.name} is no subscription of clients")
+        if not subscription.durable:
+            raise OperationNotAllowed(f"Subscription {name} of topic {self._owner.name} is not durable: it is a reader")
+        return subscription
 
     def is_of_client(self, name: str) -> bool:
         """Return False for the name of a replication cursor, or of a cursor of the broker itself."""

@@ -11,10 +11,12 @@ from typing import Final
 
 from interpulse.broker.rest.http.fields import (
     ANY,
+    ARRAY,
     FLAG,
     INTEGER,
     LONG,
     NUMBER,
+    POSITION,
     STRING,
     STRING_MAP,
     STRINGS,
@@ -221,6 +223,10 @@ RESET_POSITION: Final = Body(
     "a message id",
     {**_MESSAGE_ID, "excluded": FLAG},
     {"properties": Unoffered("those of a subscription are set by themselves")},
+)
+
+ACKNOWLEDGEMENTS: Final = Body(
+    "acknowledgements", {"resets": LONG, "markDelete": POSITION, "ranges": ARRAY, "masks": ARRAY}
 )
 
 MESSAGE_POSITION: Final = Body(

@@ -15,7 +15,9 @@ from math import isfinite
 from typing import Any, Final, TypeVar
 
 from interpulse.model.errors import InvalidRequest
-from interpulse.model.numbers import INT_MAX, LONG_MAX, read_integer
+from interpulse.model.ids import Position
+from interpulse.model.numbers import INT_MAX, LONG_MAX, is_integer, read_integer
+from interpulse.wire.ids import UINT64_NONE, mask_of
 
 _SHOWN_MAX: Final = 100
 T = TypeVar("T")
@@ -180,6 +182,39 @@ def _shown(value: Any) -> str:
     return json.dumps(value)[:_SHOWN_MAX]
 
 
+def _position(value: Any) -> Position:
+    try:
+        position = Position.parse(_fit(str, value))
+    except ValueError:
+        raise _NoFit from None
+    return Position(*(_whole(number, least=-1) for number in position))
+
+
+def _whole(value: Any, *, least: int = 0, most: int = LONG_MAX) -> int:
+    if not is_integer(value, most=most) or value < least:
+        raise _NoFit
+    return value
+
+
+def _triple(value: Any) -> tuple[int, int, Any]:
+    if len(_fit(list, value)) != 3:
+        raise _NoFit
+    return _whole(value[0]), _whole(value[1]), value[2]
+
+
+def _range(value: Any) -> tuple[int, int, int]:
+    ledger, first, last = _triple(value)
+    return ledger, first, _whole(last, least=first)
+
+
+def _mask(value: Any) -> tuple[Position, int]:
+    ledger, entry, words = _triple(value)
+    if not _fit(list, words):
+        raise _NoFit
+    mask = mask_of([_whole(word, least=-LONG_MAX - 1, most=UINT64_NONE) for word in words])
+    return Position(ledger, entry), mask
+
+
 ANY: Final = Kind("anything", lambda value: value)
 STRING: Final = Kind("a string", _text)
 WORD: Final = Kind("a string", _text)
@@ -193,6 +228,10 @@ OBJECT: Final = Kind("an object", lambda value: _fit(dict, value))
 OBJECTS: Final = Kind("an object of objects", _objects)
 STRINGS: Final = Kind("an array of strings", lambda value: [_text(item) for item in _fit(list, value)])
 STRING_MAP: Final = Kind("an object of strings", _text_map)
+ARRAY: Final = Kind("an array", lambda value: _fit(list, value))
+POSITION: Final = Kind('a position "ledger:entry"', _position)
+RANGE: Final = Kind("[ledger, first entry, last entry]", _range)
+MASK: Final = Kind("[ledger, entry, [words]] with words of 64 bits", _mask)
 STRINGS_BY_NAME: Final = Kind("an object of arrays of strings", _strings_by_name)
 STRINGS_BY_NAME_TWICE: Final = Kind(
     "an object of objects of arrays of strings",

@@ -33,6 +33,7 @@ def write_broker(page: Exposition, instruments: Instruments, cluster: str, broke
     _write_loads(page, instruments.topic_loads, labels)
     _write_connections(page, instruments.connections(), labels, broker)
     _write_inconsistencies(page, instruments, labels)
+    _write_acknowledgements(page, instruments.synced_acknowledgements, cluster)
     if instruments.access is not None:
         instruments.access.write(page, labels)
     _write_publishes(page, instruments, labels)
@@ -105,6 +106,13 @@ def _write_inconsistencies(page: Exposition, instruments: Instruments, labels: s
     text = "Topics refused because they disagree with their partition metadata (PIP-414)."
     for kind, count in instruments.inconsistencies.counts.items():
         page.add("interpulse_topic_refusals_total", "counter", text, f"{labels},{labelled(kind=kind)}", count)
+
+
+def _write_acknowledgements(page: Exposition, counts: Mapping[str, int], cluster: str) -> None:
+    text = "Entries acknowledged because consumers of another cluster acknowledged them."
+    for namespace, count in counts.items():
+        labels = labelled(cluster=cluster, namespace=namespace)
+        page.add("interpulse_synced_acknowledgements_total", "counter", text, labels, count)
 
 
 def _write_publishes(page: Exposition, instruments: Instruments, labels: str) -> None:

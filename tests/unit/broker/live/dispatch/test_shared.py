@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live.api import KeyRange, KeySharing, SubType, TopicSettings
+from interpulse.broker.live.cursor import Acknowledgements
 from interpulse.broker.live.dispatch import entry_feed
 from interpulse.broker.live.dispatch import shared as shared_module
 from interpulse.broker.live.entry_metadata import EntryMetadataCache
@@ -758,3 +759,79 @@ async def test_types_that_acknowledge_in_order_are_not_limited(bench: Any, join:
     _, sink = await join(topic, sub_type=sub_type)
     await bench.publish(topic, *range(6))
     assert len(sink.take()) == 6
+
+
+@pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.KEY_SHARED])
+async def test_acknowledged_elsewhere_then_consumers_hold_less_and_get_it_no_more(
+    bench: Any, join: Any, sub_type: SubType
+) -> None:
+    bench.settings = TopicSettings(max_unacked_per_consumer=4)
+    topic = await bench.topic()
+    consumer, sink = await join(topic, sub_type=sub_type)
+    await bench.publish(topic, *range(10))
+    assert (sink.numbers(), consumer.unacknowledged, consumer.blocked) == ([0, 1, 2, 3], 4, True)
+    acknowledged = Acknowledgements(Position(1, 0), [(1, 2, 2), (1, 6, 6)])
+    assert topic.subscription("s").acknowledge_from_elsewhere(acknowledged) == 3
+    await bench.settle()
+    assert (sink.numbers(), sorted(consumer.pending)) == ([4, 5], [Position(1, entry) for entry in (1, 3, 4, 5)])
+    assert consumer.unacknowledged == 4
+
+
+@pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.KEY_SHARED])
+async def test_acknowledged_elsewhere_when_it_waits_to_be_sent_again_then_is_not(
+    bench: Any, join: Any, sub_type: SubType
+) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic, permits=6, sub_type=sub_type)
+    await bench.publish(topic, *range(6))
+    positions = [delivery.position for delivery in sink.take()]
+    consumer.redeliver(positions[1:5])
+    assert topic.subscription("s").dispatch.replaying == 4
+    acknowledged = Acknowledgements(None, [(1, 2, 3)])
+    assert topic.subscription("s").acknowledge_from_elsewhere(acknowledged) == 2
+    assert topic.subscription("s").dispatch.replaying == 2
+    consumer.flow(10)
+    await bench.settle()
+    assert sink.numbers() == [1, 4]
+    assert consumer.unacknowledged == 4
+
+
+async def test_acknowledged_elsewhere_when_part_of_a_held_batch_then_counts_the_rest(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic, permits=4)
+    producer, _ = await bench.producer(topic)
+    producer.publish([0], [bench.entry(0, num_messages_in_batch=4)], num_messages=4)
+    await bench.settle()
+    (delivery,) = sink.take()
+    subscription = topic.subscription("s")
+    assert subscription.acknowledge_from_elsewhere(Acknowledgements(masks=[(delivery.position, 0b1100)])) == 1
+    assert consumer.unacknowledged == 2
+    consumer.redeliver([delivery.position])
+    assert consumer.unacknowledged == 0
+    assert subscription.acknowledge_from_elsewhere(Acknowledgements(masks=[(delivery.position, 0b1000)])) == 1
+    consumer.flow(4)
+    await bench.settle()
+    (again,) = sink.take()
+    assert (again.ack_set, again.message_count, consumer.unacknowledged) == ((0b1000,), 1, 1)
+
+
+async def test_acknowledged_elsewhere_when_the_key_moved_then_its_next_entries_go_on(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    first, held = await join(topic, "a", sub_type=SubType.KEY_SHARED)
+    producer, _ = await bench.producer(topic)
+    keys = [str(number) for number in range(20)]
+    for number, key in enumerate(keys):
+        producer.publish([number], [bench.entry(number, partition_key=key)])
+    await bench.settle()
+    held.take()
+    _, sink = await join(topic, "b", sub_type=SubType.KEY_SHARED)
+    for number, key in enumerate(keys, 20):
+        producer.publish([number], [bench.entry(number, partition_key=key)])
+    await bench.settle()
+    assert sink.numbers() == []
+    assert topic.subscription("s").acknowledge_from_elsewhere(Acknowledgements(Position(1, 19))) == 20
+    await bench.settle()
+    moved, stayed = sink.numbers(), held.numbers()
+    assert moved
+    assert sorted(moved + stayed) == list(range(20, 40))
+    assert first.unacknowledged == len(stayed)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from interpulse.broker.live import cursor as cursor_module
 from interpulse.broker.live.api import SubType, TopicSettings
+from interpulse.broker.live.cursor import Acknowledgements
 from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.topic.subscription import CursorPromises
 from interpulse.model.errors import MetadataError
@@ -136,6 +138,59 @@ async def test_rollback_when_a_consumer_asks_for_it_then_counts_as_a_reset(bench
     topic = await bench.topic()
     await bench.consumer(topic, start_rollback_seconds=10)
     assert topic.subscription("s").cursor.resets == 1
+
+
+def elsewhere(
+    mark_delete: int | None = None, ranges: Sequence[tuple[int, int]] = (), masks: Mapping[int, int] | None = None
+) -> Acknowledgements:
+    """Acknowledgements in ledger 1."""
+    return Acknowledgements(
+        None if mark_delete is None else Position(1, mark_delete),
+        [(1, first, last) for first, last in ranges],
+        [(Position(1, entry), mask) for entry, mask in (masks or {}).items()],
+    )
+
+
+@pytest.mark.parametrize("sub_type", ["EXCLUSIVE", "FAILOVER", "SHARED", "KEY_SHARED"])
+async def test_acknowledged_elsewhere_then_only_what_is_left_comes_whatever_the_type(bench: Any, sub_type: str) -> None:
+    topic = await bench.topic()
+    consumer, sink = await bench.consumer(topic, sub_type=SubType[sub_type], permits=4)
+    await bench.publish(topic, *range(10))
+    assert sink.numbers() == [0, 1, 2, 3]
+    subscription = topic.subscription("s")
+    assert subscription.acknowledge_from_elsewhere(elsewhere(1, [(3, 3), (5, 6)])) == 5
+    assert subscription.acknowledge_from_elsewhere(elsewhere(1, [(3, 3), (5, 6)])) == 0
+    assert (consumer.closed, consumer.acknowledged.messages) == (False, 0)
+    consumer.flow(10)
+    assert sink.numbers() == [4, 7, 8, 9]
+    consumer.redeliver()
+    await bench.settle()
+    consumer.flow(10)
+    assert sink.numbers() == [2, 4, 7, 8, 9]
+
+
+async def test_acknowledged_elsewhere_then_survives_a_crash_when_stored(bench: Any) -> None:
+    topic = await bench.topic()
+    await bench.consumer(topic)
+    await bench.publish(topic, *range(6))
+    acknowledged = elsewhere(0, [(2, 3)])
+    assert (await backlog_operations.acknowledge(topic, "s", acknowledged, resets=0)).new == 3
+    await bench.crash()
+    _, sink = await bench.consumer(await bench.topic())
+    assert sink.numbers() == [1, 4, 5]
+
+
+async def test_acknowledged_elsewhere_when_part_of_a_batch_then_the_rest_of_it_comes(bench: Any, publish: Any) -> None:
+    topic = await bench.topic()
+    producer, _ = await bench.producer(topic)
+    consumer, sink = await bench.consumer(topic, permits=0)
+    subscription = topic.subscription("s")
+    await publish(producer, 0, 1, 2, num_messages_in_batch=4)
+    assert subscription.acknowledge_from_elsewhere(elsewhere(masks={0: 0b0110, 1: 0})) == 2
+    assert subscription.acknowledge_from_elsewhere(elsewhere(masks={0: 0b1110, 1: 0b1})) == 0
+    assert subscription.acknowledge_from_elsewhere(elsewhere(masks={0: 0b0011, 2: 0b1110})) == 2
+    consumer.flow(20)
+    assert [(each.position.entry, each.ack_set) for each in sink.take()] == [(0, (0b0010,)), (2, (0b1110,))]
 
 
 async def test_unsubscribe_when_others_are_connected_then_only_by_force(bench: Any) -> None:

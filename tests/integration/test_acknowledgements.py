@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
@@ -14,9 +15,17 @@ import pytest
 
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.live.topic.topic import Topic
+from interpulse.broker.replication import acknowledgement_feed
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.client import Client
-from interpulse.model.errors import Conflict, NotAllowed, SubscriptionNotFound, TopicNotFound
+from interpulse.model.errors import (
+    Conflict,
+    InvalidRequest,
+    NamespaceNotFound,
+    NotAllowed,
+    SubscriptionNotFound,
+    TopicNotFound,
+)
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
 from tests.support.rest_broker import RestBroker, rest_broker
@@ -44,6 +53,9 @@ class Bench:
         path = f"/admin/v2/{ONE}/subscription/s/acknowledgements"
         async with self.http.post(path, json=body) as response:
             return response.status, await response.json()
+
+    async def page(self, since: str | None = None, **options: Any) -> dict[str, Any]:
+        return await self.admin.namespaces.acknowledgements("public/default", since=since, **options)
 
     async def cursor(self) -> tuple[str, str]:
         found = (await self.admin.topics.internal_stats(TOPIC))["cursors"]["s"]
@@ -160,3 +172,140 @@ async def test_setting_that_is_off_then_applying_is_refused() -> None:
         await admin.topics.create_subscription(TOPIC, "s")
         with pytest.raises(Conflict, match="enableReplicatedSubscriptions=false"):
             await admin.topics.acknowledge(TOPIC, "s")
+
+
+def names_of(page: dict[str, Any]) -> list[str]:
+    return [state["subscription"] for state in page["subscriptions"]]
+
+
+async def test_asked_then_returns_the_state_of_marked_subscriptions_that_changed(bench: Bench) -> None:
+    await bench.admin.topics.create_subscription(TOPIC, "unmarked")
+    first = await bench.page()
+    (state,) = first["subscriptions"]
+    assert state == {
+        "topic": TOPIC,
+        "subscription": "s",
+        "resets": 0,
+        "markDelete": state["markDelete"],
+        "ranges": [],
+        "masks": [],
+        "consumers": 0,
+        "replicated": True,
+        "properties": {},
+    }
+    again = await bench.page(first["token"])
+    assert (again["subscriptions"], again["more"]) == ([], False)
+    ledger = bench.ledger
+    await bench.admin.topics.acknowledge(TOPIC, "s", ranges=[(ledger, 3, 4)], masks=[(ledger, 6, [5])])
+    (state,) = (await bench.page(again["token"]))["subscriptions"]
+    assert (state["ranges"], state["masks"]) == ([[ledger, 3, 4]], [[ledger, 6, [5]]])
+
+
+async def test_asked_for_all_then_reports_unmarked_ones_and_none_of_the_broker(bench: Bench) -> None:
+    for name in ("unmarked", "interpulse.own", "pulsar.repl.west"):
+        await bench.admin.topics.create_subscription(TOPIC, name)
+    await bench.admin.topics.compact(TOPIC)
+    async with await bench.client.create_reader(TOPIC, MessageId(*EARLIEST)):
+        assert sorted(names_of(await bench.page(every=True))) == ["s", "unmarked"]
+        assert names_of(await bench.page()) == ["s"]
+
+
+@pytest.mark.parametrize("token", ["", "nonsense", "e30", "eyJhIjogMX0", "W10", "ß", "0.0"])
+async def test_token_that_is_foreign_gives_everything_even_of_topics_that_are_not_loaded(
+    bench: Bench, token: str
+) -> None:
+    await bench.page()
+    await bench.admin.topics.unload(TOPIC)
+    page = await bench.page(token)
+    assert names_of(page) == ["s"]
+    assert names_of(await bench.page(page["token"])) == []
+
+
+async def test_token_of_another_list_is_foreign(bench: Bench) -> None:
+    page = await bench.page(every=True)
+    assert names_of(await bench.page(page["token"])) == ["s"]
+
+
+async def test_topic_that_is_unloaded_then_comes_again_with_what_changed_last(bench: Bench) -> None:
+    page = await bench.page()
+    await bench.admin.topics.acknowledge(TOPIC, "s", mark_delete=Position(bench.ledger, 3))
+    await bench.admin.topics.unload(TOPIC)
+    (state,) = (await bench.page(page["token"]))["subscriptions"]
+    assert state["markDelete"] == f"{bench.ledger}:3"
+
+
+async def test_subscription_that_is_created_marked_reset_or_deleted(bench: Bench) -> None:
+    topics, page = bench.admin.topics, await bench.page()
+
+    async def changed() -> list[str]:
+        nonlocal page
+        page = await bench.page(page["token"])
+        return names_of(page)
+
+    await topics.create_subscription(TOPIC, "new", replicated=True)
+    assert await changed() == ["new"]
+    await topics.reset_cursor_to_message(TOPIC, "new", MessageId(bench.ledger, 0))
+    assert (await changed(), page["subscriptions"][0]["resets"]) == (["new"], 1)
+    await topics.set_subscription_properties(TOPIC, "new", {"a": "b"})
+    assert (await changed(), page["subscriptions"][0]["properties"]) == (["new"], {"a": "b"})
+    await topics.set_subscription_replicated(TOPIC, "new", False)
+    assert await changed() == []
+    await topics.set_subscription_replicated(TOPIC, "new", True)
+    assert await changed() == ["new"]
+    await topics.delete_subscription(TOPIC, "new")
+    assert await changed() == []
+
+
+async def test_wait_then_returns_as_soon_as_a_consumer_acknowledges(bench: Bench) -> None:
+    page = await bench.page()
+    waiting = asyncio.create_task(bench.page(page["token"], wait_s=20))
+    async with await bench.client.subscribe(TOPIC, "s") as consumer:
+        message = await consumer.receive()
+        consumer.acknowledge(message)
+        async with asyncio.timeout(5):
+            (state,) = (await waiting)["subscriptions"]
+    assert state["markDelete"] == f"{bench.ledger}:0"
+
+
+async def test_wait_when_nothing_changes_then_the_token_goes_on(bench: Bench) -> None:
+    page = await bench.page()
+    later = await bench.page(page["token"], wait_s=0.3)
+    assert later == {"token": page["token"], "subscriptions": [], "more": False}
+
+
+@pytest.mark.parametrize("wait", ["20", "-1s", "61s", "s", "1m", "1e1s"])
+async def test_wait_that_is_no_time_is_refused(bench: Bench, wait: str) -> None:
+    path = "/admin/v2/namespaces/public/default/acknowledgements"
+    async with bench.http.get(path, params={"wait": wait}) as response:
+        assert response.status == 400
+        assert (await response.json())["reason"] == f"wait must be seconds such as 20s, at most 60s, not '{wait}'"
+
+
+async def test_wait_as_long_as_the_time_out_of_the_client_is_refused_before_it_is_sent() -> None:
+    async with AdminClient("http://127.0.0.1:1", timeout_ms=5000) as admin:
+        with pytest.raises(InvalidRequest, match="wait_s=5 must be less than the admin client's time-out"):
+            await admin.namespaces.acknowledgements("public/default", wait_s=5)
+
+
+async def test_many_subscriptions_then_come_in_pages(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acknowledgement_feed, "SUBSCRIPTIONS_MAX", 2)
+    for number in range(4):
+        await bench.admin.topics.create_subscription(f"public/default/t{number}", "s", replicated=True)
+    page, found = await bench.page(), []
+    while page["subscriptions"]:
+        assert len(page["subscriptions"]) <= 2
+        found += [state["topic"] for state in page["subscriptions"]]
+        assert page["more"] == (len(found) < 5)
+        page = await bench.page(page["token"])
+    assert sorted(found) == [TOPIC, *(f"{TOPIC}{number}" for number in range(4))]
+
+
+async def test_namespace_that_is_missing_or_setting_that_is_off_then_refused() -> None:
+    config = BrokerConfig(enable_replicated_subscriptions=False)
+    async with rest_broker(config) as broker, AdminClient(broker.web_url) as admin:
+        with pytest.raises(Conflict, match="enableReplicatedSubscriptions=false"):
+            await admin.namespaces.acknowledgements("public/default")
+    async with rest_broker() as broker, AdminClient(broker.web_url) as admin:
+        with pytest.raises(NamespaceNotFound):
+            await admin.namespaces.acknowledgements("public/missing")
+        assert (await admin.brokers.runtime_configuration())["supportsAcknowledgementSync"] == "1"

@@ -25,6 +25,7 @@ from interpulse.broker.live.registry.topic_registry import RegistrySettings, Top
 from interpulse.broker.live.registry.topic_tasks import TaskPeriods
 from interpulse.broker.ownership.own_access import OwnAccess
 from interpulse.broker.ownership.ownership import Ownership, this_broker
+from interpulse.broker.replication.acknowledgement_feed import AcknowledgementFeed
 from interpulse.broker.replication.remote_topics import RemoteTopics
 from interpulse.broker.replication.replication_clusters import ReplicationClusters
 from interpulse.broker.replication.replication_status import ReplicationStatus, ReplicationSurvey
@@ -361,13 +362,14 @@ def build_context(
     clusters, tenants, namespaces, current = tenancy.clusters, tenancy.tenants, tenancy.namespaces, tenancy.current
     lifecycle, registry, policies = topics.lifecycle, topics.registry, topics.topic_policies
     remotes = AdminRemotes(tenancy.links)
+    bundles = Bundles(namespaces, lifecycle, registry, lambda: current().replicator_prefix, member.others)
     return RestContext(
         clusters=clusters,
         failure_domains=FailureDomains(base.metadata, clusters, base.stores.layout),
         isolation_policies=tenancy.isolation_policies,
         tenants=tenants,
         namespaces=namespaces,
-        bundles=Bundles(namespaces, lifecycle, registry, lambda: current().replicator_prefix, member.others),
+        bundles=bundles,
         lifecycle=lifecycle,
         registry=registry,
         lookups=topics.lookups,
@@ -380,6 +382,7 @@ def build_context(
         topic_clusters=TopicClusters(clusters, tenants, namespaces, policies, lifecycle, remotes, registry, current),
         replication_status=replication.status,
         replication_survey=replication.survey,
+        acknowledgements=AcknowledgementFeed(lifecycle, registry, bundles),
         dynamic=tenancy.dynamic,
         this_broker=base.this_broker,
         instruments=instruments,

@@ -255,6 +255,7 @@ class Replication:
     LIST_TOPICS = _namespace("GET", "replication/topics")
     GET_GLOBAL_POLICIES = _namespace("GET", "replication/globalTopicPolicies")
     GET_DISPATCH_RATES = _namespace("GET", "replication/dispatchRates")
+    GET_ACKNOWLEDGEMENTS = _namespace("GET", "acknowledgements")
     GET_STATUS_OF_TOPIC = _topic("GET", "replication/status")
     REPORT_STATUS_OF_TOPIC = _topic("POST", "replication/status")
 

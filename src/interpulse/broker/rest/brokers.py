@@ -18,6 +18,9 @@ from interpulse.model.operations import Brokers
 from interpulse.rules.isolation import assignment
 from interpulse.rules.placement import sent_to
 
+_OFFERED: Final = {"supportsAcknowledgementSync": "1"}
+"""Parts of this API that clients look for, with their versions."""
+
 VERSION: Final = f"5.0.0+interpulse-{__version__}"
 """The line of Apache Pulsar whose REST API this is, and our own version."""
 
@@ -113,8 +116,8 @@ async def list_dynamic(call: Call) -> Answer:
 
 
 async def get_runtime(call: Call) -> Answer:
-    """Return every setting in force. Values are strings, as in Pulsar."""
-    return answer_json(call.context.dynamic.config.as_text())
+    """Return every setting in force, and what this broker offers beyond Pulsar. Values are strings, as in Pulsar."""
+    return answer_json(call.context.dynamic.config.as_text() | _OFFERED)
 
 
 ROUTES: Final = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from interpulse.broker.replication.acknowledgement_feed import Question
 from interpulse.broker.rest.http.call import (
     Answer,
     Call,
@@ -11,10 +12,15 @@ from interpulse.broker.rest.http.call import (
     answer_json,
     answer_pages,
 )
+from interpulse.broker.rest.subscriptions import check_replicated_enabled
 from interpulse.broker.topics.topic_settings import policies_in_force
+from interpulse.in_turns import dumped_in_turns
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.operations import Replication
 from interpulse.model.policies.policy_documents import TopicPolicies
+
+_WAIT_SECONDS_MAX: Final = 60
+"""A minute, so that proxies and load balancers let the call wait."""
 
 
 async def get_namespace_status(call: Call) -> Answer:
@@ -46,6 +52,19 @@ async def get_dispatch_rates(call: Call) -> Answer:
     return answer_json({"default": in_force.to_json(), "topics": topics})
 
 
+async def get_acknowledgements(call: Call) -> Answer:
+    """Return the subscriptions that changed since the token of an earlier answer, or all, with their whole state.
+
+    ``wait`` is the time to wait for a change, such as ``20s``, at most a minute. With ``all`` those count too that are
+    not marked as replicated. ``more`` is true if another page follows, for the token of this one.
+    """
+    check_replicated_enabled(call)
+    wait_seconds = call.seconds_of_ours("wait", most=_WAIT_SECONDS_MAX)
+    question = Question(call.namespace, marked=not call.flag_of_ours("all"), wait_seconds=wait_seconds)
+    page = await call.context.acknowledgements.page(question, call.query.get("since", ""))
+    return Answer(200, await dumped_in_turns(page.to_json(), levels=2))
+
+
 async def report_status(call: Call) -> None:
     records = call.json()
     if not isinstance(records, list):
@@ -59,6 +78,7 @@ ROUTES: Final = (
     Route(Replication.GET_GLOBAL_POLICIES, get_global_policies),
     Route(Replication.GET_DISPATCH_RATES, get_dispatch_rates),
     Route(Replication.REPORT_STATUS, report_status),
+    Route(Replication.GET_ACKNOWLEDGEMENTS, get_acknowledgements),
     Route(Replication.GET_STATUS_OF_TOPIC, lambda call: call.context.replication_status.of_topic(call.topic)),
     Route(Replication.REPORT_STATUS_OF_TOPIC, report_status),
 )

@@ -49,7 +49,7 @@ async def create_subscription(call: Call) -> None:
     properties = body.get("properties") or {}
     replicated = call.flag("replicated")
     if replicated:
-        _check_replicated_enabled(call)
+        check_replicated_enabled(call)
 
     async def create(names: Sequence[TopicName]) -> None:
         if call.context.others is not None and name not in names:
@@ -162,7 +162,7 @@ async def get_replicated_status(call: Call) -> Answer:
 
 async def set_replicated_status(call: Call) -> None:
     replicated = call.boolean()
-    _check_replicated_enabled(call)
+    check_replicated_enabled(call)
     async for opened in open_each(call):
         topic = await open_persistent(call, opened.name)
         subscription = topic.subscription(call.subscription)
@@ -170,7 +170,8 @@ async def set_replicated_status(call: Call) -> None:
         await topic.store_cursor(subscription)
 
 
-def _check_replicated_enabled(call: Call) -> None:
+def check_replicated_enabled(call: Call) -> None:
+    """Raise Conflict if the broker has replicated subscriptions turned off."""
     if not call.context.dynamic.config.enable_replicated_subscriptions:
         raise Conflict("Replicated subscriptions are turned off: enableReplicatedSubscriptions=false")
 
@@ -178,7 +179,7 @@ def _check_replicated_enabled(call: Call) -> None:
 async def acknowledge(call: Call) -> Answer:
     """Acknowledge what consumers acknowledged on another cluster; return the number of entries with something new."""
     body = call.object(ACKNOWLEDGEMENTS)
-    _check_replicated_enabled(call)
+    check_replicated_enabled(call)
     topic, subscription = await open_single(call, "Acknowledge"), call.subscription
     expected = body.get("resets")
     done = await backlog_operations.acknowledge(topic, subscription, _acknowledgements(body), resets=expected)

@@ -18,6 +18,7 @@ from interpulse.client.json_readers import (
     names,
     optional,
     record,
+    record_with,
     records,
     string,
 )
@@ -256,6 +257,28 @@ class NamespacesAdmin:
         The replication job reports its progress here. Interpulse only.
         """
         await send(self._http, Replication.REPORT_STATUS, namespace, body=records)
+
+    async def acknowledgements(
+        self,
+        namespace: NamespaceName | str,
+        *,
+        since: str | None = None,
+        wait_s: float = 0,
+        every: bool = False,
+    ) -> dict[str, Any]:
+        """Return the state of subscriptions that changed since the ``token`` of an earlier answer, or of all.
+
+        ``subscriptions`` are those marked as replicated, with ``every`` all durable ones. ``more`` is true if the next
+        page follows immediately. If nothing changed, wait up to ``wait_s`` seconds, a minute at most. Raise
+        InvalidRequest if that is not less than the time-out of this client, and NotSupported unless the broker is
+        Interpulse.
+        """
+        limit = self._http.timeout_ms
+        if wait_s * 1000 >= limit:
+            raise InvalidRequest(f"wait_s={wait_s:g} must be less than the admin client's time-out, timeout_ms={limit}")
+        query = {"since": since, "wait": f"{wait_s:f}s" if wait_s else None, "all": every or None}
+        read = record_with("token")
+        return await ask(self._http, Replication.GET_ACKNOWLEDGEMENTS, namespace, read=read, query=query)
 
     # Automatic creation
 

@@ -107,6 +107,7 @@ class NamespacesAdmin(Blocking[admin_namespaces.NamespacesAdmin]):
     global_topic_policies = blocking(admin_namespaces.NamespacesAdmin.global_topic_policies)
     replicator_dispatch_rates = blocking(admin_namespaces.NamespacesAdmin.replicator_dispatch_rates)
     report_replication_status = blocking(admin_namespaces.NamespacesAdmin.report_replication_status)
+    acknowledgements = blocking(admin_namespaces.NamespacesAdmin.acknowledgements)
     auto_topic_creation = blocking(admin_namespaces.NamespacesAdmin.auto_topic_creation)
     set_auto_topic_creation = blocking(admin_namespaces.NamespacesAdmin.set_auto_topic_creation)
     remove_auto_topic_creation = blocking(admin_namespaces.NamespacesAdmin.remove_auto_topic_creation)

@@ -97,7 +97,8 @@ class HttpSession(AsyncCloses):
         self._preferred = 0
         self._credentials = credentials
         self._trusted = trusted
-        self._timeout_ms = timeout_ms
+        self.timeout_ms = timeout_ms
+        """The longest time for one request and its answer."""
         self._tls = (tls or TlsOptions()).showing(credentials, self._roots[0])
         self._issued = IssuedTokens.of(credentials, tls)
         self._kept_context = KeptContext(self._tls)
@@ -251,7 +252,7 @@ class HttpSession(AsyncCloses):
         except aiohttp.ConnectionTimeoutError as error:
             raise _Unreachable(f"Cannot reach {_root(url)}: no connection within {_CONNECT_TIMEOUT_MS} ms") from error
         except TimeoutError as error:
-            raise OperationTimeout(f"{_root(url)} did not answer within {self._timeout_ms} ms") from error
+            raise OperationTimeout(f"{_root(url)} did not answer within {self.timeout_ms} ms") from error
         except aiohttp.ClientConnectorError as error:
             await self._raise_refusal(url, error)
             reason = no_handshake(urlsplit(url).scheme, error.os_error) or _cause(error)
@@ -291,7 +292,7 @@ class HttpSession(AsyncCloses):
             raise AlreadyClosed("the admin client is closed")
         if self._session is None:
             timeout = aiohttp.ClientTimeout(
-                total=self._timeout_ms / 1000, sock_connect=min(self._timeout_ms, _CONNECT_TIMEOUT_MS) / 1000
+                total=self.timeout_ms / 1000, sock_connect=min(self.timeout_ms, _CONNECT_TIMEOUT_MS) / 1000
             )
             self._session = aiohttp.ClientSession(
                 connector=self.new_connector(), timeout=timeout, skip_auto_headers=("Content-Type",)

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from interpulse.broker.committer import ALONE, Layout
 from interpulse.broker.instruments import LatencyMeter
 from interpulse.broker.live.api import HostedTopic, TopicSettings
+from interpulse.broker.live.registry.cursor_changes import CursorChanges
 from interpulse.broker.live.registry.executors import BackgroundTasks, KeyedExecutor, LoadPermits
 from interpulse.broker.live.registry.topic_tasks import (
     TOPICS_AT_ONCE,
@@ -148,6 +149,7 @@ class TopicRegistry:
         self._load_permits = LoadPermits(loads_max)
         self._tasks = BackgroundTasks()
         self._flushes = CursorFlushes(lambda topic: self._topics.get(topic.name) is topic, self._tasks)
+        self.cursor_changes = CursorChanges(self._topics, self._flushes.changed, self.spawn)
         self._settings = SettingsRefresh(self._topics, settings_of, self._tasks)
         self._closing = False
         self.compaction_permits = asyncio.Semaphore(_COMPACTIONS_AT_ONCE)
@@ -282,6 +284,7 @@ class TopicRegistry:
 
     async def flush(self, *, within_seconds: float | None = None) -> None:
         """Store every cursor that changed; see `CursorFlushes`."""
+        self.cursor_changes.touch(self._flushes.changed)
         await self._flushes.flush_all(within_seconds=within_seconds)
 
     # --- what topics ask
@@ -341,6 +344,7 @@ class TopicRegistry:
             else:
                 await self._unload(topic)
             raise
+        self.cursor_changes.touch([topic])
         log.info("topic loaded topic=%s", name)
         return topic
 
@@ -353,6 +357,7 @@ class TopicRegistry:
         log.info("topic unloaded topic=%s", topic.name)
 
     def _gone(self, topic: HostedTopic) -> None:
+        self.cursor_changes.close(topic)
         self._flushes.forget(topic)
         if self._ownership is not None:
             self._ownership.forget(topic.name)

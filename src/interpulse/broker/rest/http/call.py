@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -35,6 +35,7 @@ from interpulse.model.permissions import Principal
 
 _JSON: Final = "application/json"
 _BODY: Final = "The body"
+_SECONDS: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?s", re.ASCII)
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
 
 
@@ -183,6 +184,14 @@ class Call:
         if value not in ("true", "false"):
             raise InvalidRequest(f"{name} must be true or false, not {value[:100]!r}; nothing was changed")
         return value == "true"
+
+    def seconds_of_ours(self, name: str, *, most: int) -> float:
+        """Return a query parameter such as ``20s``, 0 if it is missing. Raise InvalidRequest for other text."""
+        text = self.query.get(name, "0s")
+        number = float(text[:-1]) if _SECONDS.fullmatch(text) else inf
+        if number > most:
+            raise InvalidRequest(f"{name} must be seconds such as 20s, at most {most}s, not {text[:100]!r}")
+        return number
 
     @property
     def previewed(self) -> bool:

@@ -63,6 +63,12 @@ class Bundles:
         owned = {bundle.range for bundle in self._others.ownership.owned if bundle.namespace == namespace}
         return [part for part in ranges if part in owned]
 
+    async def here(self, namespace: NamespaceName) -> Callable[[TopicName], bool]:
+        """Return a test for the topics of a namespace that this broker serves now."""
+        served = frozenset(await self.served(namespace))
+        boundaries = await self._namespaces.boundaries(namespace)
+        return lambda topic: bundle_of(topic, boundaries) in served
+
     async def elsewhere(self, namespace: NamespaceName, bundle: str) -> BundleLock | None:
         """Return the owner of a bundle if it is another broker. Raise PreconditionFailed if there is no such bundle."""
         if self._others is None:

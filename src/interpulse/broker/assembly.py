@@ -26,6 +26,7 @@ from interpulse.broker.live.registry.topic_tasks import TaskPeriods
 from interpulse.broker.ownership.own_access import OwnAccess
 from interpulse.broker.ownership.ownership import Ownership, this_broker
 from interpulse.broker.replication.acknowledgement_feed import AcknowledgementFeed
+from interpulse.broker.replication.gathered_acknowledgements import GatheredAcknowledgements
 from interpulse.broker.replication.remote_topics import RemoteTopics
 from interpulse.broker.replication.replication_clusters import ReplicationClusters
 from interpulse.broker.replication.replication_status import ReplicationStatus, ReplicationSurvey
@@ -382,7 +383,14 @@ def build_context(
         topic_clusters=TopicClusters(clusters, tenants, namespaces, policies, lifecycle, remotes, registry, current),
         replication_status=replication.status,
         replication_survey=replication.survey,
-        acknowledgements=AcknowledgementFeed(lifecycle, registry, bundles),
+        acknowledgements=GatheredAcknowledgements(
+            AcknowledgementFeed(lifecycle, registry, bundles),
+            bundles,
+            topics.lookups,
+            base.this_broker.broker_id,
+            registry.spawn,
+            member.others,
+        ),
         dynamic=tenancy.dynamic,
         this_broker=base.this_broker,
         instruments=instruments,

@@ -61,7 +61,9 @@ async def get_acknowledgements(call: Call) -> Answer:
     check_replicated_enabled(call)
     wait_seconds = call.seconds_of_ours("wait", most=_WAIT_SECONDS_MAX)
     question = Question(call.namespace, marked=not call.flag_of_ours("all"), wait_seconds=wait_seconds)
-    page = await call.context.acknowledgements.page(question, call.query.get("since", ""))
+    gathered, since = call.context.acknowledgements, call.query.get("since", "")
+    asked = gathered.here if call.flag("authoritative") else gathered  # the flag: another broker gathers
+    page = await asked.page(question, since)
     return Answer(200, await dumped_in_turns(page.to_json(), levels=2))
 
 

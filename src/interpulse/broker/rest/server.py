@@ -130,6 +130,7 @@ class RestServer:
     async def stop(self) -> None:
         """Accept no new connections, and end the open ones."""
         self._connections.closed = True
+        self._context.registry.cursor_changes.stop_waiting()
         if self._mounted is not None:
             self._mounted.close()
         self.sockets.close()

@@ -104,6 +104,7 @@ class CursorChanges:
         self._waiting = 0
         """The number of calls that wait."""
         self._looking = False
+        self._stopping = False
 
     # --- called by the registry
 
@@ -146,13 +147,19 @@ class CursorChanges:
             self._spawn(self._look_around())
         try:
             async with asyncio.timeout(seconds):
-                while journal.number <= number:
+                while journal.number <= number and not self._stopping:
                     journal.news.clear()
                     await journal.news.wait()
         except TimeoutError:
             self.look()
         finally:
             self._waiting -= 1
+
+    def stop_waiting(self) -> None:
+        """Answer the calls that wait, because the broker stops."""
+        self._stopping = True
+        for journal in self._journals.values():
+            journal.news.set()
 
     def look(self) -> None:
         """Note the changes since the last look."""

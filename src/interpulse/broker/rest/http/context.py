@@ -10,7 +10,7 @@ from interpulse.broker.access.setup import Access
 from interpulse.broker.config.dynamic_config import DynamicConfig
 from interpulse.broker.instruments import Instruments
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
-from interpulse.broker.replication.acknowledgement_feed import AcknowledgementFeed
+from interpulse.broker.replication.gathered_acknowledgements import GatheredAcknowledgements
 from interpulse.broker.replication.replication_clusters import ReplicationClusters
 from interpulse.broker.replication.replication_status import ReplicationStatus, ReplicationSurvey
 from interpulse.broker.tenancy.clusters import Clusters, FailureDomains, IsolationPolicyRecords
@@ -53,7 +53,7 @@ class RestContext:
     topic_clusters: TopicClusters
     replication_status: ReplicationStatus
     replication_survey: ReplicationSurvey
-    acknowledgements: AcknowledgementFeed
+    acknowledgements: GatheredAcknowledgements
     dynamic: DynamicConfig
     this_broker: LookupTarget
     instruments: Instruments

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -68,6 +68,11 @@ class Bundles:
         served = frozenset(await self.served(namespace))
         boundaries = await self._namespaces.boundaries(namespace)
         return lambda topic: bundle_of(topic, boundaries) in served
+
+    async def one_of_each(self, namespace: NamespaceName, topics: Iterable[TopicName]) -> list[TopicName]:
+        """Return one of these topics for each bundle that has any."""
+        boundaries = await self._namespaces.boundaries(namespace)
+        return list({bundle_of(topic, boundaries): topic for topic in topics}.values())
 
     async def elsewhere(self, namespace: NamespaceName, bundle: str) -> BundleLock | None:
         """Return the owner of a bundle if it is another broker. Raise PreconditionFailed if there is no such bundle."""

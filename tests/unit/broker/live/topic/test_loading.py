@@ -13,7 +13,7 @@ from interpulse.broker.live.compaction.compaction import CompactionStatus
 from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.errors import PersistenceError
-from interpulse.model.ids import Position
+from interpulse.model.ids import MessageId, Position
 from interpulse.storage.api import Change, CompactedLedger, LogEntry, MetadataUnavailable, Put
 from interpulse.storage.bookkeeper.records import Quorum
 from interpulse.storage.cursors import COMPACTED_LEDGER, COMPACTION_CURSOR, CursorRecord
@@ -286,3 +286,15 @@ async def test_threshold_of_a_shared_topic_keeps_its_log_and_begins_a_compaction
     topic.compaction.begin_if_due()
     await true(lambda: topic.compaction.status is CompactionStatus.SUCCESS)
     assert await texts_read(bench, topic, 2) == ["1", "2"]
+
+
+async def test_resets_in_a_cluster_are_stored_with_acknowledgements_and_settings(bench: LiveBench) -> None:
+    topic = await bench.topic()
+    await bench.publish(topic, *range(3))
+    consumer, _ = await bench.consumer(topic)
+    await consumer.seek(MessageId(1, 1))
+    topic.subscription("s").skip_to(Position(1, 1))
+    await bench.registry.flush()
+    await bench.crash()
+    cursor = (await bench.topic()).subscription("s").cursor
+    assert (cursor.resets, cursor.mark_delete) == (1, Position(1, 1))

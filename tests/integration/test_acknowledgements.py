@@ -28,6 +28,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
+from tests.support.proxies import proxy_in_thread
 from tests.support.rest_broker import RestBroker, rest_broker
 
 TOPIC = "persistent://public/default/t"
@@ -309,3 +310,14 @@ async def test_namespace_that_is_missing_or_setting_that_is_off_then_refused() -
         with pytest.raises(NamespaceNotFound):
             await admin.namespaces.acknowledgements("public/missing")
         assert (await admin.brokers.runtime_configuration())["supportsAcknowledgementSync"] == "1"
+
+
+async def test_wait_through_a_proxy_then_the_answer_comes_back(bench: Bench) -> None:
+    with proxy_in_thread(bench.broker.app.service_url, bench.broker.web_url) as proxy:
+        async with AdminClient(proxy.web_url) as admin:
+            page = await admin.namespaces.acknowledgements("public/default")
+            waiting = admin.namespaces.acknowledgements("public/default", since=page["token"], wait_s=20)
+            task = asyncio.create_task(waiting)
+            await bench.admin.topics.acknowledge(TOPIC, "s", mark_delete=Position(bench.ledger, 3))
+            async with asyncio.timeout(5):
+                assert names_of(await task) == ["s"]

@@ -15,9 +15,10 @@ from interpulse.broker.config.config_sources import load_config
 from interpulse.broker.live.compaction.compaction import CompactionStatus
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.tenancy.cluster_setup import NewCluster, set_up_cluster
-from interpulse.client import Client
+from interpulse.client import AdminClient, Client
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import InvalidRequest
+from interpulse.model.ids import EARLIEST, MessageId
 from interpulse.model.names import TopicName
 from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore
 from interpulse.storage.bookkeeper.records import Quorum, id_of
@@ -243,6 +244,28 @@ async def test_second_broker_when_the_first_stops_then_has_its_topics_with_all_t
         assert [each for each in dict.fromkeys(received) if each != b"1"] == [b"2", b"3"]
         assert (await call(left.web_url, "GET", "brokers")).json == list(brokers)
         assert (await call(left.web_url, "GET", f"{TOPICS}/x/stats")).status == 200
+
+
+async def test_acknowledgements_when_the_owner_stopped_then_the_next_broker_reports_them(start: Start) -> None:
+    first = await start()
+    topic, begin = "persistent://public/default/x", MessageId(*EARLIEST)
+    async with AdminClient(first.web_url) as admin, Client(first.service_url) as client:
+        await admin.topics.create_subscription(topic, "s", begin, replicated=True)
+        await admin.topics.create_subscription(topic, "other", begin)
+        async with await client.create_producer(topic, batching_enabled=False) as producer:
+            sent = [await producer.send(b"%d" % number) for number in range(6)]
+        await admin.topics.reset_cursor_to_message(topic, "s", begin)
+        ledger, masks = sent[0].ledger, [(sent[0].ledger, 5, [6])]
+        ranges = [(ledger, 3, 4)]
+        assert await admin.topics.acknowledge(topic, "s", resets=1, mark_delete=sent[0].position, ranges=ranges) == 3
+        assert await admin.topics.acknowledge(topic, "s", masks=masks) == 1
+        assert (await admin.namespaces.acknowledgements("public/default"))["subscriptions"]
+    second = await start("second")
+    await first.stop()
+    async with AdminClient(second.web_url) as admin:
+        (state,) = (await admin.namespaces.acknowledgements("public/default"))["subscriptions"]
+    assert (state["subscription"], state["resets"], state["markDelete"]) == ("s", 1, str(sent[0].position))
+    assert (state["ranges"], state["masks"]) == ([[ledger, 3, 4]], [[ledger, 5, [6]]])
 
 
 async def test_properties_and_names_when_broker_is_restarted_then_stay_and_names_are_new(start: Start) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.client import AdminClient
+from interpulse.client import AdminClient, Client
 from interpulse.model.errors import NotConnected, PulsarError
 from interpulse.model.ids import EARLIEST, MessageId
 from tests.support.shared_brokers import SharedBroker, SharedBrokers, shared_brokers
@@ -60,6 +60,16 @@ async def test_every_broker_is_asked_whichever_is(cluster: Cluster) -> None:
         await cluster.change(second)
         assert await cluster.changed(at=other) == [second]
     assert await cluster.changed() == []
+
+
+async def test_applied_at_a_broker_that_does_not_serve_the_topic_then_its_owner_does_it(cluster: Cluster) -> None:
+    await cluster.changed()
+    (first, _) = await cluster.elsewhere()
+    owner = await cluster.brokers.owner(first)
+    async with Client(owner.service_url) as client, await client.create_producer(first) as producer:
+        sent = await producer.send(b"1")
+    assert await cluster.admin.topics.acknowledge(first, "s", mark_delete=sent.position) == 1
+    assert await cluster.changed() == [first]
 
 
 async def test_wait_ends_with_a_change_at_another_broker_and_leaves_one_call_at_each(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.replication import gathered_acknowledgements
 from interpulse.client import AdminClient, Client
 from interpulse.model.errors import NotConnected, PulsarError
 from interpulse.model.ids import EARLIEST, MessageId
@@ -72,9 +73,8 @@ async def test_applied_at_a_broker_that_does_not_serve_the_topic_then_its_owner_
     assert await cluster.changed() == [first]
 
 
-async def test_wait_ends_with_a_change_at_another_broker_and_leaves_one_call_at_each(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def count_calls(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The addresses of brokers that the first one asks from now on."""
     others = cluster.brokers[0].app.context.others
     assert others is not None
     asked: list[str] = []
@@ -84,8 +84,15 @@ async def test_wait_ends_with_a_change_at_another_broker_and_leaves_one_call_at_
         asked.append(broker.web_url)
         return await ask(broker, method, path, **options)
 
-    await cluster.changed()
     monkeypatch.setattr(others, "ask", counted)
+    return asked
+
+
+async def test_wait_ends_with_a_change_at_another_broker_and_leaves_one_call_at_each(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await cluster.changed()
+    asked = count_calls(cluster, monkeypatch)
     first, second = await cluster.elsewhere()
     for _ in range(3):
         waiting = asyncio.create_task(cluster.changed(wait_s=20))
@@ -95,6 +102,17 @@ async def test_wait_ends_with_a_change_at_another_broker_and_leaves_one_call_at_
             assert await waiting == [first]
     changed, silent = [(await cluster.brokers.owner(topic)).web_url for topic in (first, second)]
     assert (asked.count(changed), asked.count(silent)) == (3, 1)
+
+
+async def test_wait_longer_than_a_call_between_brokers_then_they_are_asked_again(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gathered_acknowledgements, "_WAIT_SECONDS_MAX", 0.05)
+    await cluster.changed()
+    asked = count_calls(cluster, monkeypatch)
+    assert await cluster.changed(wait_s=0.3) == []
+    assert 4 <= len(asked) <= 16
+    assert await cluster.changed() == []
 
 
 async def test_broker_that_cannot_be_asked_then_the_others_answer_and_its_part_follows(

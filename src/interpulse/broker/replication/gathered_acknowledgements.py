@@ -51,6 +51,14 @@ class _Asked(NamedTuple):
     since: str
     answer: _Answer
 
+    @property
+    def is_spent(self) -> bool:
+        """True after an answer without changes: it says nothing about changes since then."""
+        if not self.answer.done():
+            return False
+        result = self.answer.result()
+        return isinstance(result, PulsarError) or not result.subscriptions
+
 
 class GatheredAcknowledgements:
     """The pages of all brokers."""
@@ -145,12 +153,12 @@ class GatheredAcknowledgements:
     def _ask(
         self, broker: str, addresses: ListenerAddresses | None, question: Question, since: str, wait_seconds: float
     ) -> _Answer:
-        """Ask a broker. A call that waits there already, for the same, is used again."""
+        """Ask a broker. A call for the same that waits there, or ended with changes, is used again."""
         question = question._replace(wait_seconds=min(wait_seconds, _WAIT_SECONDS_MAX))
         key = broker, question.namespace, question.marked
-        waiting = self._asked.get(key)
-        if wait_seconds and waiting is not None and waiting.since == since:
-            return waiting.answer
+        before = self._asked.get(key)
+        if wait_seconds and before is not None and before.since == since and not before.is_spent:
+            return before.answer
         answer: _Answer = asyncio.get_running_loop().create_future()
         self._spawn(self._answer(answer, addresses, question, since))
         if wait_seconds:
@@ -185,14 +193,13 @@ class GatheredAcknowledgements:
         return Page(page["token"], page["subscriptions"], page["more"])
 
     def _forget_later(self, key: _Key, asked: _Asked) -> None:
-        """Forget an answer that no question takes, and a failure at once."""
+        """Forget an answer that no question takes."""
 
         def forget() -> None:
             if self._asked.get(key) is asked:
                 del self._asked[key]
 
-        failed = isinstance(asked.answer.result(), PulsarError)
-        asyncio.get_running_loop().call_later(0 if failed else _UNUSED_SECONDS, forget)
+        asyncio.get_running_loop().call_later(_UNUSED_SECONDS, forget)
 
 
 async def _first_done(asked: Mapping[str, _Answer], *, all_of_them: bool) -> dict[str, Page | PulsarError]:

@@ -89,7 +89,7 @@ class AcknowledgementFeed:
         served = frozenset(await self._bundles.served(namespace))
         journal = self._changes.journal(namespace, marked=marked)
         if journal is None or not served <= journal.bundles:
-            journal = self._changes.begin(namespace, served, marked=marked)
+            journal = await self._changes.begin(namespace, served, marked=marked)
         journal.bundles = served
         name, _, text = since.partition(".")
         number = int(text) if name == journal.name and text.isdecimal() else -1

@@ -14,6 +14,7 @@ from itertools import takewhile
 from typing import Any, Final, NamedTuple
 
 from interpulse.broker.live.api import HostedTopic
+from interpulse.broker.live.registry.topic_tasks import AnyTopic, loaded_in_turns
 from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.names import NamespaceName, TopicName
@@ -90,7 +91,7 @@ class CursorChanges:
 
     def __init__(
         self,
-        topics: Mapping[TopicName, Any],
+        topics: Mapping[TopicName, AnyTopic],
         changed: Mapping[HostedTopic, None],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
@@ -130,12 +131,12 @@ class CursorChanges:
             journal.asked_at = asyncio.get_running_loop().time()
         return journal
 
-    def begin(self, namespace: NamespaceName, bundles: frozenset[str], *, marked: bool) -> Journal:
-        """Return a new journal of all subscriptions that are loaded."""
+    async def begin(self, namespace: NamespaceName, bundles: frozenset[str], *, marked: bool) -> Journal:
+        """Return a new journal of all subscriptions that are loaded. Gives way to other work between topics."""
         journal = self._journals[namespace, marked] = Journal(bundles, marked=marked)
         journal.asked_at = asyncio.get_running_loop().time()
-        for name, topic in self._topics.items():
-            if name.namespace_name == namespace and isinstance(topic, Topic):
+        async for topic in loaded_in_turns(self._topics):
+            if topic.name.namespace_name == namespace and isinstance(topic, Topic):
                 journal.look_at(topic)
         return journal
 

@@ -18,8 +18,8 @@ OTHER = TopicName.parse("persistent://public/default/other")
 FAR = TopicName.parse("persistent://public/far/t")
 
 
-def begin(bench: Any, *, marked: bool = True) -> Journal:
-    journal: Journal = bench.registry.cursor_changes.begin(NAMESPACE, frozenset(), marked=marked)
+async def begin(bench: Any, *, marked: bool = True) -> Journal:
+    journal: Journal = await bench.registry.cursor_changes.begin(NAMESPACE, frozenset(), marked=marked)
     return journal
 
 
@@ -38,7 +38,7 @@ async def subscribed(bench: Any, *names: str, topic: TopicName | None = None, ma
 async def test_changes_when_noted_then_come_in_the_order_of_the_last_one(bench: Any) -> None:
     topic = await subscribed(bench, "a", "b", "c")
     await bench.publish(topic, *range(4))
-    journal = begin(bench)
+    journal = await begin(bench)
     assert names_after(bench, journal, 0) == ["t/a", "t/b", "t/c"]
     number = journal.number
     topic.subscription("c").skip_to(Position(1, 0))
@@ -54,7 +54,7 @@ async def test_changes_when_noted_then_come_in_the_order_of_the_last_one(bench: 
 async def test_changes_when_stored_before_the_next_look_then_are_noted(bench: Any) -> None:
     topic = await subscribed(bench, "a")
     await bench.publish(topic, 0)
-    journal = begin(bench)
+    journal = await begin(bench)
     number = journal.number
     topic.subscription("a").skip_to(Position(1, 0))
     await bench.registry.flush()
@@ -65,13 +65,13 @@ async def test_changes_of_unmarked_subscriptions_readers_and_other_namespaces_ar
     topic = await subscribed(bench, "plain", "interpulse.x", marked=False)
     await subscribed(bench, "s", topic=FAR)
     await bench.consumer(topic, "reader", durable=False, start_message_id=ANY)
-    assert names_after(bench, begin(bench), 0) == []
-    assert names_after(bench, begin(bench, marked=False), 0) == ["t/plain"]
+    assert names_after(bench, await begin(bench), 0) == []
+    assert names_after(bench, await begin(bench, marked=False), 0) == ["t/plain"]
 
 
 async def test_change_of_the_mark_then_is_noted_or_forgotten(bench: Any) -> None:
     topic = await subscribed(bench, "a")
-    journal = begin(bench)
+    journal = await begin(bench)
     topic.subscription("a").replicate_state_changed(False)
     assert names_after(bench, journal, 0) == []
     number = journal.number
@@ -80,7 +80,7 @@ async def test_change_of_the_mark_then_is_noted_or_forgotten(bench: Any) -> None
 
 
 async def test_topic_when_loaded_or_created_later_then_is_noted(bench: Any) -> None:
-    journal = begin(bench)
+    journal = await begin(bench)
     await subscribed(bench, "a", topic=OTHER)
     assert names_after(bench, journal, 0) == ["other/a"]
     number = journal.number
@@ -91,7 +91,7 @@ async def test_topic_when_loaded_or_created_later_then_is_noted(bench: Any) -> N
 
 
 async def test_topic_without_subscriptions_when_unloaded_then_needs_no_load(bench: Any) -> None:
-    journal = begin(bench)
+    journal = await begin(bench)
     await bench.topic(OTHER)
     assert names_after(bench, journal, 0) == []
     await bench.registry.unload(OTHER)
@@ -101,7 +101,7 @@ async def test_topic_without_subscriptions_when_unloaded_then_needs_no_load(benc
 async def test_subscription_when_deleted_then_is_forgotten_with_the_next_change_of_its_topic(bench: Any) -> None:
     topic = await subscribed(bench, "a", "b")
     await bench.publish(topic, 0)
-    journal = begin(bench)
+    journal = await begin(bench)
     await topic.delete_subscription("a")
     topic.subscription("b").skip_to(Position(1, 0))
     assert names_after(bench, journal, 0) == ["t/b"]
@@ -110,7 +110,7 @@ async def test_subscription_when_deleted_then_is_forgotten_with_the_next_change_
 async def test_wait_when_something_changes_then_ends(bench: Any) -> None:
     topic = await subscribed(bench, "a")
     await bench.publish(topic, 0)
-    journal, changes = begin(bench), bench.registry.cursor_changes
+    journal, changes = await begin(bench), bench.registry.cursor_changes
     waits = [asyncio.create_task(changes.wait(journal, journal.number, 20)) for _ in range(2)]
     await asyncio.sleep(0)
     topic.subscription("a").skip_to(Position(1, 0))
@@ -120,7 +120,7 @@ async def test_wait_when_something_changes_then_ends(bench: Any) -> None:
 
 
 async def test_wait_when_the_broker_stops_then_ends(bench: Any) -> None:
-    journal, changes = begin(bench), bench.registry.cursor_changes
+    journal, changes = await begin(bench), bench.registry.cursor_changes
     waiting = asyncio.create_task(changes.wait(journal, journal.number, 20))
     await asyncio.sleep(0)
     changes.stop_waiting()
@@ -130,7 +130,7 @@ async def test_wait_when_the_broker_stops_then_ends(bench: Any) -> None:
 
 async def test_journal_when_nobody_asks_any_more_then_ends(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     changes = bench.registry.cursor_changes
-    journal = begin(bench)
+    journal = await begin(bench)
     await bench.registry.flush()
     assert changes.journal(NAMESPACE, marked=True) is journal
     monkeypatch.setattr(cursor_changes, "JOURNAL_SECONDS", -1.0)

@@ -98,6 +98,46 @@ class ClusterData:
         return replace(cls.from_json(body), other=other)
 
 
+_MIGRATED_URLS: Final = ("service_url", "service_url_tls", "broker_service_url", "broker_service_url_tls")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMigration:
+    """The mark of a cluster whose clients go on at another one, and the addresses of that one (PIP-188)."""
+
+    migrated: bool = False
+    service_url: str | None = None
+    service_url_tls: str | None = None
+    broker_service_url: str | None = None
+    broker_service_url_tls: str | None = None
+
+    def urls_to_json(self) -> dict[str, str]:
+        """Return the addresses that are set, as Pulsar's ``ClusterUrl``."""
+        urls = {_CLUSTER_KEYS[name]: getattr(self, name) for name in _MIGRATED_URLS}
+        return {key: url for key, url in urls.items() if url}
+
+    def to_json(self) -> dict[str, Any]:
+        urls = self.urls_to_json()
+        return {"migrated": self.migrated, "migratedClusterUrl": {**urls, "empty": not urls}}
+
+    @classmethod
+    def of_urls(cls, urls: Mapping[str, Any], *, migrated: bool) -> ClusterMigration:
+        """Return the mark with the addresses of a ``ClusterUrl``."""
+        return cls(migrated, **{name: urls.get(_CLUSTER_KEYS[name]) or None for name in _MIGRATED_URLS})
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> ClusterMigration:
+        """Parse Pulsar's ``ClusterPolicies``."""
+        return cls.of_urls(body.get("migratedClusterUrl") or {}, migrated=bool(body.get("migrated")))
+
+    def dump(self) -> bytes:
+        return json.dumps({"migrated": self.migrated, "migratedClusterUrl": self.urls_to_json()}).encode()
+
+    @classmethod
+    def load(cls, raw: bytes) -> ClusterMigration:
+        return cls.from_json(json.loads(raw))
+
+
 @dataclass(frozen=True, slots=True)
 class TenantInfo:
     """The administrators of a tenant, and the clusters that its namespaces may use."""

@@ -269,6 +269,8 @@ async def _start_registry(parts: Parts, opened: AsyncExitStack) -> None:
             registry.spawn(leave_if_session_lost(parts.binary_server.permissions_changed(namespace)))
 
     opened.callback(stores.metadata.watch(keys.POLICIES, on_policies_changed))
+    migration = keys.cluster_migration(parts.base.config.cluster_name)
+    opened.callback(stores.metadata.watch(migration, lambda _: registry.begin_applying()))
     tenancy.dynamic.watch(lambda _: registry.begin_applying())
     opened.callback(tenancy.dynamic.follow())
 

@@ -39,6 +39,7 @@ from interpulse.broker.tenancy.clusters import Clusters, FailureDomains, Isolati
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.broker.topics.deletion import Deletion
+from interpulse.broker.topics.failover_roles import FailoverRoles
 from interpulse.broker.topics.inactivity import InactiveTopics
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup.bundles import Bundles
@@ -181,6 +182,7 @@ class Topics:
     lifecycle: TopicLifecycle
     change_events: ChangeEvents | None
     topic_policies: TopicPolicyRecords
+    failover_roles: FailoverRoles
     schemas: Schemas
     deletion: Deletion
     inactive_topics: InactiveTopics
@@ -194,10 +196,12 @@ def build_topics(base: Foundation, tenancy: Tenancy, member: Membership, ready: 
     config, metadata, stores = base.config, base.metadata, base.stores
     namespaces, current = tenancy.namespaces, tenancy.current
     reader = TopicSettingsReader()
+    roles = FailoverRoles(namespaces, tenancy.clusters, base.clock)
 
     async def settings_of(topic: TopicName) -> LiveSettings:
         namespace = await namespaces.find_policies(topic.namespace_name)
-        return reader.read(topic, await records.find(topic), namespace, current())
+        own, role = await records.find(topic), await roles.of_policies(topic.namespace_name, namespace)
+        return reader.read(topic, own, namespace, current(), role)
 
     async def persistence_of(log_name: str) -> Persistence | None:
         topic = TopicName.from_log_name(log_name)
@@ -250,6 +254,7 @@ def build_topics(base: Foundation, tenancy: Tenancy, member: Membership, ready: 
         lifecycle,
         events,
         records,
+        roles,
         Schemas(metadata, namespaces, current, base.clock, stores.schemas),
         deletion,
         InactiveTopics(registry, deletion, current),
@@ -379,6 +384,7 @@ def build_context(
         deletion=topics.deletion,
         inactive_topics=topics.inactive_topics,
         topic_policies=policies,
+        failover_roles=topics.failover_roles,
         replication_clusters=ReplicationClusters(clusters, tenants, namespaces, lifecycle, registry, current),
         topic_clusters=TopicClusters(clusters, tenants, namespaces, policies, lifecycle, remotes, registry, current),
         replication_status=replication.status,

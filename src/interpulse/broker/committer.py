@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.model import changes
-from interpulse.model.changes import Change, ClusterChange, Decision, TopicChange
+from interpulse.model.changes import Change, ClusterChange, Decision, TenantChange, TopicChange
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.storage.api import Change as StoreChange
 from interpulse.storage.api import CommitConflict, CommitTooLarge, Delete, MetadataStore, Put, Versioned
@@ -154,6 +154,8 @@ class Committer:
     async def _writes(self, change: Change) -> Sequence[StoreChange]:
         if isinstance(change, TopicChange):
             return [await self._topic_write(change)]
+        if isinstance(change, TenantChange):
+            return [_tenant_write(change)]
         if isinstance(change, ClusterChange):
             return self._cluster_writes(change)
         match change:
@@ -209,17 +211,16 @@ class Committer:
 
     def _cluster_writes(self, change: ClusterChange) -> Sequence[StoreChange]:
         match change:
-            case changes.SetTenant(name, tenant):
-                return [Put(keys.tenant(name), tenant.dump())]
-            case changes.DeleteTenant(name):
-                return [Delete(keys.tenant(name))]
             case changes.ClaimMetadata(cluster):
                 return [Put(keys.LOCAL_CLUSTER, cluster.encode())]
             case changes.SetCluster(name, data):
                 return [Put(keys.cluster(name), data.dump())]
             case changes.DeleteCluster(name):
                 above = self._layout.failure_domains(name)
-                return [Delete(key) for key in (keys.isolation_policies(name), keys.cluster(name), above)]
+                parts = (keys.isolation_policies(name), keys.cluster_migration(name), keys.cluster(name), above)
+                return [Delete(key) for key in parts]
+            case changes.SetClusterMigration(name, migration):
+                return [Put(keys.cluster_migration(name), migration.dump())]
             case changes.SetFailureDomain(cluster, name, domain):
                 return [Put(keys.failure_domain(self._layout.failure_domains(cluster), name), domain.dump())]
             case changes.DeleteFailureDomain(cluster, name):
@@ -236,6 +237,14 @@ class Committer:
         bundles = {"boundaries": list(boundaries), "numBundles": len(boundaries) - 1}
         record = {"migrated": False, **body, "bundles": bundles}
         return Put(key, json.dumps(record, separators=(",", ":")).encode())
+
+
+def _tenant_write(change: TenantChange) -> StoreChange:
+    match change:
+        case changes.SetTenant(name, tenant):
+            return Put(keys.tenant(name), tenant.dump())
+        case changes.DeleteTenant(name):
+            return Delete(keys.tenant(name))
 
 
 def _created(decided: Sequence[Change]) -> list[str]:

@@ -40,6 +40,11 @@ def isolation_policies(cluster_name: str) -> str:
     return f"{cluster(cluster_name)}/namespaceIsolationPolicies"
 
 
+def cluster_migration(cluster_name: str) -> str:
+    """Return the key of a cluster's `ClusterMigration`, in Pulsar's own layout."""
+    return f"{cluster(cluster_name)}/policies"
+
+
 def failure_domains(cluster_name: str) -> str:
     """Return the key above the failure domains of a cluster; their encoded names are its children."""
     return f"{_FAILURE_DOMAINS}/{cluster_name}"

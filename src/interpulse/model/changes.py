@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from interpulse.model.names import NamespaceName, TopicName
 
 if TYPE_CHECKING:  # commands load this module and do without the documents
-    from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
+    from interpulse.model.clusters import ClusterData, ClusterMigration, FailureDomain, TenantInfo
     from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicyRecord
     from interpulse.model.schemas import SchemaInfo
     from interpulse.model.topics import PartitionedTopicMetadata
@@ -146,6 +146,14 @@ class DeleteCluster:
 
 
 @dataclass(frozen=True, slots=True)
+class SetClusterMigration:
+    """Redirection of the clients of a cluster to another one, or its end."""
+
+    name: str
+    migration: ClusterMigration
+
+
+@dataclass(frozen=True, slots=True)
 class SetFailureDomain:
     """Creation or replacement of a failure domain."""
 
@@ -222,19 +230,19 @@ TopicChange = (
     | DeleteTopicPolicies
     | DeleteSchema
 )
+TenantChange = SetTenant | DeleteTenant
 ClusterChange = (
-    SetTenant
-    | DeleteTenant
-    | ClaimMetadata
+    ClaimMetadata
     | SetCluster
     | DeleteCluster
+    | SetClusterMigration
     | SetFailureDomain
     | DeleteFailureDomain
     | SetIsolationPolicies
     | SetDynamicConfiguration
 )
 NamespaceChange = SetNamespacePolicies | SetBundles | SetForcedDeletion | DeleteNamespace
-Change = TopicChange | ClusterChange | NamespaceChange | AppendSchema
+Change = TopicChange | TenantChange | ClusterChange | NamespaceChange | AppendSchema
 
 
 @dataclass(frozen=True, slots=True)

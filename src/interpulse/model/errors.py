@@ -23,8 +23,8 @@ __all__ = [
     "PartitionedTopicNotFound", "PersistenceError", "PolicyNotFound", "PreconditionFailed", "ProducerBusy",
     "ProducerFenced", "PulsarError", "QuotaExceededError", "QuotaExceededException", "RemoteClusterUnavailable",
     "RequestTooLarge", "SchemaNotFound", "ServerError", "ServiceNotReady", "SubscriptionNotFound", "TenantNotFound",
-    "TooManyRequests", "TopicInconsistent", "TopicLimitReached", "TopicNotFound", "TopicTerminated", "Unauthorized",
-    "UnknownError", "UnknownListener", "Unprocessable", "UnsupportedVersion",
+    "TooManyRequests", "TopicInconsistent", "TopicLimitReached", "TopicMoved", "TopicNotFound", "TopicTerminated",
+    "Unauthorized", "UnknownError", "UnknownListener", "Unprocessable", "UnsupportedVersion",
 ]  # fmt: skip
 
 
@@ -127,6 +127,18 @@ class ConsumerNotFound(PulsarError, wire=ServerError.ConsumerNotFound, http=404)
 
 class ServiceNotReady(PulsarError, wire=ServerError.ServiceNotReady, http=503, retriable=True):
     """The broker or the topic is starting, moving or closing; ask again."""
+
+
+class TopicMoved(ServiceNotReady):
+    """Another cluster serves the namespace. Clients that understand TOPIC_MIGRATED are redirected instead.
+
+    The URLs are set where the broker raises it; an error from the wire has only a text.
+    """
+
+    def __init__(self, message: str = "", service_url: str = "", service_url_tls: str = "") -> None:
+        super().__init__(message)
+        self.service_url = service_url
+        self.service_url_tls = service_url_tls
 
 
 class UnknownListener(ServiceNotReady, http=500):

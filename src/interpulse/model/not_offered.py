@@ -16,7 +16,6 @@ class NotOffered(StrEnum):
     BUNDLE_DELETION = "bundles are deleted with their namespace"
     BUNDLE_PLACEMENT = "bundles are placed by isolation policies and a hash, not by load or affinity"
     BUNDLE_TOPICS = "ask for the topics of the namespace"
-    CLUSTER_MIGRATION = "clusters are not migrated"
     ENTRY_FILTERS = "entry filters are Java classes"
     FUNCTIONS = "functions and connectors are Java processes; use clients or Spark jobs"
     INTERNAL_CONFIGURATION = "the settings of the broker name the locations of metadata and messages"

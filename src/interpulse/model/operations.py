@@ -138,6 +138,8 @@ class Clusters:
     DELETE = Operation("DELETE", _CLUSTER, Access.SUPER_USER, "cluster")
     GET_PEERS = Operation("GET", f"{_CLUSTER}/peers", Access.SUPER_USER, "cluster")
     SET_PEERS = Operation("POST", f"{_CLUSTER}/peers", Access.SUPER_USER, "cluster")
+    GET_MIGRATION = Operation("GET", f"{_CLUSTER}/migrate", Access.SUPER_USER, "cluster")
+    SET_MIGRATION = Operation("POST", f"{_CLUSTER}/migrate", Access.SUPER_USER, "cluster")
     LIST_DOMAINS = Operation("GET", f"{_CLUSTER}/failureDomains", Access.SUPER_USER, "cluster")
     GET_DOMAIN = Operation("GET", _DOMAIN, Access.SUPER_USER, "cluster")
     SET_DOMAIN = Operation("POST", _DOMAIN, Access.SUPER_USER, "cluster")
@@ -218,6 +220,10 @@ class Namespaces:
     GET_PROPERTY = _namespace("GET", "property/{key}")
     SET_PROPERTY = _namespace("PUT", "property/{key}/{value}")
     REMOVE_PROPERTY = _namespace("DELETE", "property/{key}")
+    GET_FAILOVER_ROLE = _namespace("GET", "failover")
+    SET_FAILOVER_ROLE = _namespace("POST", "failover")
+    APPLY_FAILOVER_ROLE = _namespace("POST", "failover/apply", Access.SUPER_USER)
+    SET_MIGRATED = _namespace("POST", "migration")
 
 
 def _topic(method: str, below: str, permission: Permission = Access.POLICY, subject: Subject = "topic") -> Operation:

@@ -7,8 +7,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from interpulse.model.changes import Decision, DeleteCluster, DeleteFailureDomain, SetCluster, SetFailureDomain
-from interpulse.model.clusters import ClusterData, FailureDomain, shown_address
+from interpulse.model.changes import (
+    Decision,
+    DeleteCluster,
+    DeleteFailureDomain,
+    SetCluster,
+    SetClusterMigration,
+    SetFailureDomain,
+)
+from interpulse.model.clusters import ClusterData, ClusterMigration, FailureDomain, shown_address
 from interpulse.model.errors import (
     AlreadyExists,
     ClusterNotFound,
@@ -84,6 +91,22 @@ def decide_set_peers(view: ClusterView, peers: Sequence[str] | None) -> Decision
     return _replaced(view, old, replace(old, peer_cluster_names=None if peers is None else tuple(dict.fromkeys(peers))))
 
 
+def decide_set_migration(view: ClusterView, migration: ClusterMigration) -> Decision[None]:
+    """Redirect the clients of a cluster to another one, or end that.
+
+    Raise ClusterNotFound, InvalidRequest for an invalid address, and PreconditionFailed for a redirection without a
+    broker service URL.
+    """
+    _existing(view)
+    for name, schemes, words in _ADDRESSES:
+        _check_address(getattr(migration, name, None), schemes, words)
+    if migration.migrated and not (migration.broker_service_url or migration.broker_service_url_tls):
+        raise PreconditionFailed(
+            "A migrated cluster needs brokerServiceUrl or brokerServiceUrlTls, to which its clients are redirected"
+        )
+    return Decision(None, (SetClusterMigration(view.name, migration),))
+
+
 def decide_delete_cluster(view: ClusterView) -> Decision[None]:
     """Delete a cluster that is not a replication target. Raise ClusterNotFound and PreconditionFailed.
 
@@ -134,11 +157,14 @@ def _check_registered(view: DomainsView) -> None:
 def check_cluster_data(cluster: ClusterData) -> None:
     """Refuse an address with a wrong scheme, and an unknown proxy protocol. Raise InvalidRequest."""
     for name, schemes, words in _ADDRESSES:
-        address = getattr(cluster, name)
-        if address and not re.fullmatch(rf"(?:{'|'.join(map(re.escape, schemes))})://[^\s/?#]\S*", address):
-            raise InvalidRequest(f"Illegal {words}, not {shown_address(address)[:100]!r}")
+        _check_address(getattr(cluster, name), schemes, words)
     if cluster.proxy_protocol not in (None, *_PROXY_PROTOCOLS):
         raise InvalidRequest(f"proxyProtocol must be {_PROXY_PROTOCOLS[0]}, not {cluster.proxy_protocol[:100]!r}")
+
+
+def _check_address(address: str | None, schemes: Sequence[str], words: str) -> None:
+    if address and not re.fullmatch(rf"(?:{'|'.join(map(re.escape, schemes))})://[^\s/?#]\S*", address):
+        raise InvalidRequest(f"Illegal {words}, not {shown_address(address)[:100]!r}")
 
 
 def check_peers(cluster: str, peers: Iterable[str], *, registered: Collection[str]) -> None:

@@ -24,6 +24,7 @@ from interpulse.model.errors import (
     NotAllowed,
     PartitionCountAboveMaximum,
     PulsarError,
+    ServiceNotReady,
     TopicInconsistent,
     TopicLimitReached,
     TopicNotFound,
@@ -54,9 +55,10 @@ class TopicView:
     ``metadata`` has the partition metadata of the base name, and with `Part.RELATED_METADATA` of all `metadata_names`.
     ``recorded``: the topic record of the exact name exists (non-persistent: the topic is loaded). ``partition_records``
     are, with `Part.PARTITION_RECORDS`, the indexes of existing partition records of the base name. ``topics_left`` is
-    the number of topics below the namespace's limit, None without a limit. ``remote_partitions`` is the topic's
-    partition count on a remote cluster of the namespace, None if none has it. ``remotes_to_ask`` are remote clusters
-    that have not been asked for it yet: see `AskRemotes`.
+    the number of topics below the namespace's limit, None without a limit. ``creation_suspended`` is the reason why
+    local clients create no topics for a while, "" if they may. ``remote_partitions`` is the topic's partition count on
+    a remote cluster of the namespace, None if none has it. ``remotes_to_ask`` are remote clusters that have not been
+    asked for it yet: see `AskRemotes`.
     """
 
     name: TopicName
@@ -67,6 +69,7 @@ class TopicView:
     auto_creation: EffectiveAutoCreation = _ALLOWED
     partitions_max: int = 0
     topics_left: int | None = None
+    creation_suspended: str = ""
     remote_partitions: int | None = None
     remotes_to_ask: tuple[str, ...] = ()
     domain_enabled: bool = True
@@ -153,7 +156,8 @@ def may_create(view: TopicView) -> bool:
     """Return True if a request for this missing name may create it: PIP-344, "auto-creation is allowed" of rows 3 to 7.
 
     A partition within its metadata may always be created and one beyond it never, whatever the policy: that is how a
-    partition is restored by the next connection although auto-creation is off.
+    partition is restored by the next connection although auto-creation is off. Raise ServiceNotReady while the role of
+    the namespace suspends a creation that the policy allows: it will be possible again.
     """
     if view.namespace is NamespaceStanding.DELETED or not view.name.creatable:
         return False
@@ -161,6 +165,8 @@ def may_create(view: TopicView) -> bool:
         return True
     if view.name.is_partition and view.base_metadata:
         return not view.deletion_begun and view.name.partition_index < view.partitions
+    if view.auto_creation.allowed and view.creation_suspended:
+        raise ServiceNotReady(view.creation_suspended)
     return view.auto_creation.allowed
 
 

@@ -174,7 +174,8 @@ def _may_create_for(view: TopicView, by: Requester) -> bool:
     exemption covers only the policy, never a namespace being deleted or an invalid name.
     """
     by_operator = by is Requester.ADMIN and not view.name.is_persistent
-    by_replicator = by is Requester.REPLICATOR and view.auto_creation.replicator_allowed
+    policy = view.auto_creation
+    by_replicator = by is Requester.REPLICATOR and (policy.replicator_allowed or policy.allowed)
     if view.base_metadata or not (by_operator or by_replicator):
         return may_create(view)
     return view.namespace is not NamespaceStanding.DELETED and view.name.creatable

@@ -403,6 +403,9 @@ class Log(Protocol):
     async def trim(self, before: Position) -> None:
         """Delete whole ledgers before the position, but never the one that takes entries."""
 
+    async def settle(self) -> None:
+        """Wait until all entries appended so far are durable and announced. Raise `LogFenced`."""
+
     async def terminate(self) -> Position:
         """Take no more entries from now on and return the last position. Durable on return."""
 

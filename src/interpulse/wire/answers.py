@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from interpulse.model.errors import PulsarError, error_for_wire_code
+from interpulse.model.errors import PulsarError, TopicMoved, error_for_wire_code
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.commands import encode
+from interpulse.wire.commands import consumer_moved, encode, producer_moved
 from interpulse.wire.ids import unsigned
 
 _TYPES: Final = pb.BaseCommand
@@ -64,6 +64,13 @@ def requester_of(command: pb.BaseCommand) -> str:
 def error_response(command: pb.BaseCommand, error: PulsarError) -> bytes:
     """Return the frame that answers ``command`` with ``error``."""
     return failed_answer(command.type, request_id_of(command), error.wire_code, str(error))
+
+
+def redirection(command: pb.BaseCommand, error: TopicMoved) -> bytes:
+    """Return the frames that send the client to another cluster. They take the place of an answer, as in Pulsar."""
+    if command.type == _TYPES.PRODUCER:
+        return producer_moved(command.producer.producer_id, error.service_url, error.service_url_tls)
+    return consumer_moved(command.subscribe.consumer_id, error.service_url, error.service_url_tls)
 
 
 def failed_answer(request_type: int, request_id: int, code: int, message: str) -> bytes:

@@ -302,3 +302,28 @@ def ack_response(consumer_id: int, request_id: int, failure: PulsarError | None 
         answer.error = error_code(failure.wire_code)
         answer.message = str(failure)
     return encode(answer)
+
+
+def producer_moved(producer_id: int, service_url: str, service_url_tls: str) -> bytes:
+    """Send a producer to another cluster: TOPIC_MIGRATED, and the CLOSE_PRODUCER that must follow it."""
+    moved = _topic_migrated(producer_id, pb.CommandTopicMigrated.Producer, service_url, service_url_tls)
+    return moved + encode(pb.CommandCloseProducer(producer_id=producer_id, request_id=UINT64_NONE))
+
+
+def consumer_moved(consumer_id: int, service_url: str, service_url_tls: str) -> bytes:
+    """Send a consumer to another cluster: TOPIC_MIGRATED, and the CLOSE_CONSUMER that must follow it."""
+    moved = _topic_migrated(consumer_id, pb.CommandTopicMigrated.Consumer, service_url, service_url_tls)
+    return moved + encode(pb.CommandCloseConsumer(consumer_id=consumer_id, request_id=UINT64_NONE))
+
+
+def _topic_migrated(
+    resource_id: int, kind: pb.CommandTopicMigrated.ResourceType.ValueType, service_url: str, service_url_tls: str
+) -> bytes:
+    return encode(
+        pb.CommandTopicMigrated(
+            resource_id=resource_id,
+            resource_type=kind,
+            brokerServiceUrl=service_url or None,
+            brokerServiceUrlTls=service_url_tls or None,
+        )
+    )

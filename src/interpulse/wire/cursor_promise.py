@@ -13,6 +13,8 @@ from __future__ import annotations
 from typing import Final
 
 CURSOR_PROPERTY: Final = "interpulse.replicationCursor"
+ENTRY_READER_PROPERTY: Final = "interpulse.entryReader"
+"""Consumer property of all readers of whole entries, whose positions are those of one cluster."""
 REPLICATION_CURSORS: Final = "pulsar.repl."
 """The prefix of replication cursors, for which a job asks for promises."""
 HELD_S: Final = 2.0

@@ -19,6 +19,7 @@ _HANDLED_BY_SERVER: Final = frozenset((_TYPES.CONNECT, _TYPES.PING, _TYPES.PONG)
 _HELD_FRAMES_MAX: Final = 1000
 _REFRESHABLE_SINCE: Final = 14
 _CLOSABLE_SINCE: Final = 5
+_REDIRECTABLE_SINCE: Final = 20
 
 
 class KeepAlive:
@@ -284,6 +285,11 @@ class ServerProtocol:
     def accepts_closing(self) -> bool:
         """True if the client accepts CLOSE_PRODUCER and CLOSE_CONSUMER from a broker. If not, drop its connection."""
         return self.protocol_version >= _CLOSABLE_SINCE
+
+    @property
+    def accepts_redirect(self) -> bool:
+        """True if the client understands TOPIC_MIGRATED, which version 20 of the protocol added."""
+        return self.protocol_version >= _REDIRECTABLE_SINCE
 
     @property
     def accepts_auth_challenge(self) -> bool:

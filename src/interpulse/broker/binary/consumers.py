@@ -183,13 +183,15 @@ async def _open(connection: CommandConnection, request: pb.CommandSubscribe) -> 
     live = await context.registry.open(topic, by=Requester.CLIENT, create=request.force_topic_creation)
     schema = requested_schema(request)
     auto_consume = schema is not None and schema.type is SchemaType.AUTO_CONSUME
+    asked = _live_request(connection, request, auto_consume=auto_consume)
+    live.failover_gate.check_consumer(asked)
     if schema is not None and not auto_consume:
         await context.schemas.admit_consumer(topic, schema, topic_active=_is_active(live, context.replicator_prefix))
     understood = connection.protocol.peer_flags.supports_broker_entry_metadata
     exposed = understood and connection.limits.broker_entry_metadata_exposed
     bare = live.broker_entry_metadata_possible and not exposed
     sink = BinaryConsumerSink(connection, request, topic.partition_index, bare=bare)
-    consumer = await live.subscribe(_live_request(connection, request, auto_consume=auto_consume), sink)
+    consumer = await live.subscribe(asked, sink)
     sink.consumer = consumer
     if connection.lost:
         consumer.close()

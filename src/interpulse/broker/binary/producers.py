@@ -99,12 +99,14 @@ async def _open(connection: CommandConnection, request: pb.CommandProducer) -> O
     replicator = connection.calls_itself_replicator(request.producer_name)
     requester = Requester.REPLICATOR if replicator else Requester.CLIENT
     live = await context.registry.open(topic, by=requester, create=True)
+    asked = _live_request(connection, request, replicator)
+    live.failover_gate.check_producer(asked)  # before the schema, which a refused producer must not register
     schema = requested_schema(request)
     version = await context.schemas.admit_producer(topic, schema, by=requester)
     if request.initial_subscription_name and topic.is_persistent:
         await _create_initial_subscription(live, request.initial_subscription_name)
     sink = BinaryProducerSink(connection, request, topic.partition_index)
-    producer = await live.add_producer(_live_request(connection, request, replicator), sink)
+    producer = await live.add_producer(asked, sink)
     schema_version = b"" if version is None else version_to_bytes(version)
     if topic.is_persistent:
         try:

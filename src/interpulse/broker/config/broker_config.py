@@ -484,6 +484,11 @@ class BrokerConfig(ProviderSettings):
         "snapshots, so replicatedSubscriptionsSnapshotFrequencyMillis, replicatedSubscriptionsSnapshotTimeoutSeconds "
         "and replicatedSubscriptionsSnapshotMaxCachedPerSubscription have no effect.",
     )
+    standby_consumers: str = dynamic(
+        "allow",
+        "Consumers of namespaces whose failover role is standby: served, or refused until the role is active.",
+        choices=("allow", "refuse"),
+    )
     replication_job: str = setting(
         "embedded",
         "Who runs the replication job: the broker as a child process, or an operator.",

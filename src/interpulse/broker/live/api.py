@@ -28,9 +28,10 @@ from interpulse.model.policies.policy_records import (
     RetentionPolicies,
     SubscribeRate,
 )
+from interpulse.rules.failover_role import ACTIVE, FailoverRole
 from interpulse.storage.api import MetadataStore
 from interpulse.storage.cursors import CursorStore
-from interpulse.wire.cursor_promise import CURSOR_PROPERTY
+from interpulse.wire.cursor_promise import CURSOR_PROPERTY, ENTRY_READER_PROPERTY
 
 _SUB_TYPE_LABELS = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
@@ -145,6 +146,11 @@ class SubscribeRequest:
         """The replication cursor that a task copies from with this consumer; see `wire/cursor_promise.py`."""
         return self.metadata.get(CURSOR_PROPERTY)
 
+    @property
+    def reads_entries(self) -> bool:
+        """True for a reader of whole entries. Its positions mean nothing on another cluster."""
+        return ENTRY_READER_PROPERTY in self.metadata or CURSOR_PROPERTY in self.metadata
+
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
@@ -196,6 +202,10 @@ class TopicSettings:
     """Enabled labels of `SubType`; None = all."""
     max_message_size: int = 0
     """Bytes, below the broker's own maximum; 0 = only that one applies."""
+    role: FailoverRole = ACTIVE
+    """The role of the namespace in a pair of clusters."""
+    standby_consumers_allowed: bool = True
+    """False to refuse consumers while the role is standby."""
 
 
 class Delivery(NamedTuple):
@@ -243,6 +253,9 @@ class ProducerSink(Protocol):
     def producer_closed(self, producer_id: int) -> None:
         """Report that the broker closed the producer: the client looks the topic up and opens it again."""
 
+    def producer_moved(self, producer_id: int, moved: FailoverRole) -> None:
+        """Report that the broker closed the producer: the client opens it at the cluster that ``moved`` names."""
+
     async def is_alive(self) -> bool:
         """Return True if the peer still answers; asked when another connection wants the same producer name."""
 
@@ -265,6 +278,9 @@ class ConsumerSink(Protocol):
 
     def consumer_closed(self, consumer_id: int) -> None:
         """Report that the broker closed the consumer: the client looks the topic up and subscribes again."""
+
+    def consumer_moved(self, consumer_id: int, moved: FailoverRole) -> None:
+        """Report that the broker closed the consumer: the client subscribes at the cluster that ``moved`` names."""
 
     async def is_alive(self) -> bool:
         """Return True if the peer still answers; asked when another one wants the exclusive subscription."""

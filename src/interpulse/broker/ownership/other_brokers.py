@@ -14,7 +14,7 @@ from interpulse.broker.ownership.ownership import Bundle
 from interpulse.broker.ownership.shared_ownership import SharedOwnership
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.brokers import BundleLock, ListenerAddresses, address_for
-from interpulse.model.errors import Conflict, ServiceNotReady
+from interpulse.model.errors import Conflict, PulsarError, ServiceNotReady
 from interpulse.model.names import NON_PERSISTENT, NamespaceName, TopicName
 from interpulse.model.operations import Lookups, Namespaces, Subject, Topics
 from interpulse.rules.bundles import bundle_hash
@@ -73,6 +73,22 @@ class OtherBrokers:
             self._opened.push_async_callback(session.close)
         with as_this_broker(f"ask {web_url}"):
             return await session.request(method, path, kind=kind, read=lambda body: body, query=query, body=body)
+
+    async def ask_each(self, method: str, path: str, *, kind: Subject, doing: str) -> list[Any]:
+        """Return the answers of all other registered brokers.
+
+        All are asked before the first failure raises ServiceNotReady, with the words ``doing`` and the broker.
+        """
+        reports = (await self.ownership.brokers.view()).reports
+        others = {broker_id: report for broker_id, report in reports.items() if broker_id != self.own_id}
+        asked = (self.ask(report.broker.addresses, method, path, kind=kind) for report in others.values())
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        for broker_id, answer in zip(others, answers, strict=True):
+            if isinstance(answer, PulsarError):
+                raise ServiceNotReady(f"{doing} by broker {broker_id}: {answer}; repeat the call") from answer
+            if isinstance(answer, BaseException):
+                raise answer
+        return answers
 
     async def _is_registered(self, root: str) -> bool:
         """Return True for a registered broker: only those get this broker's token.

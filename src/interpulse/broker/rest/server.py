@@ -22,6 +22,7 @@ from interpulse.broker.config.broker_config import HTTP_HEADER_BYTES_READ
 from interpulse.broker.rest import (
     brokers,
     clusters,
+    failover,
     isolation_policies,
     lookup,
     messages,
@@ -64,6 +65,7 @@ _OFFERED: Final[tuple[Route, ...]] = (
     *subscriptions.ROUTES,
     *messages.ROUTES,
     *replication.ROUTES,
+    *failover.ROUTES,
     *schemas.ROUTES,
     *lookup.ROUTES,
     *brokers.ROUTES,

@@ -81,7 +81,7 @@ async def get_partitioned_stats(call: Call) -> Answer:
 
 async def get_partitioned_internal_stats(call: Call) -> Answer:
     metadata = await _partitioned(call)
-    by_name = await _of_partitions(call, _INTERNAL_STATS, _internal_stats)
+    by_name = await _of_partitions(call, INTERNAL_STATS, _internal_stats)
     partitions = {str(name): stats for name, stats in by_name.items()}
     return answer_json({"metadata": metadata.to_json(), "partitions": partitions})
 
@@ -149,12 +149,12 @@ def _message_id(name: TopicName, ledger: int, entry: int, batch_index: int) -> d
 
 
 _STATS: Final = Route(Topics.GET_STATS, get_stats)
-_INTERNAL_STATS: Final = Route(Topics.GET_INTERNAL_STATS, get_internal_stats)
+INTERNAL_STATS: Final = Route(Topics.GET_INTERNAL_STATS, get_internal_stats)
 _TERMINATE: Final = Route(Topics.TERMINATE, terminate)
 
 ROUTES: Final = (
     at_owner(_STATS),
-    at_owner(_INTERNAL_STATS),
+    at_owner(INTERNAL_STATS),
     Route(Topics.GET_INTERNAL_INFO, get_internal_info),
     Route(Topics.GET_PARTITIONED_STATS, get_partitioned_stats),
     Route(Topics.GET_PARTITIONED_INTERNAL_STATS, get_partitioned_internal_stats),

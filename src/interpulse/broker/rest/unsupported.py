@@ -89,7 +89,6 @@ _PUBLISHING: Final = "/topics/{domain}/{tenant}/{namespace}/{topic}"
 _BUNDLE_TOPICS: Final = f"{_ADMIN}/non-persistent/{{tenant}}/{{namespace}}/{{bundle}}"
 
 _REFUSED: Final[tuple[tuple[str, str, Permission, NotOffered], ...]] = (
-    ("POST", f"{NAMESPACE_PATH}/migration", Access.POLICY, NotOffered.CLUSTER_MIGRATION),
     ("GET", f"{TOPIC_PATH}/backlog", Access.POLICY, NotOffered.OFFLINE_BACKLOG),
     ("GET", f"{TOPIC_PATH}/getMessageIdByIndex", TopicOperation.PEEK_MESSAGES, NotOffered.MESSAGE_INDEXES),
     ("GET", f"{NAMESPACE_PATH}/{{bundle}}/topicHashPositions", NamespaceOperation.GET_BUNDLE, NotOffered.TOPIC_HASHES),
@@ -110,7 +109,6 @@ _REFUSED: Final[tuple[tuple[str, str, Permission, NotOffered], ...]] = (
 """Method, path, required permission and reason."""
 
 _REFUSED_TO_SUPER_USERS: Final[Mapping[NotOffered, tuple[str, ...]]] = {
-    NotOffered.CLUSTER_MIGRATION: (f"GET POST {_ADMIN}/clusters/{{cluster}}/migrate",),
     NotOffered.PERMISSIONS_ON_SEVERAL_TOPICS: (
         f"POST {_ADMIN}/namespaces/grantPermissionsOnTopics",
         f"POST {_ADMIN}/namespaces/revokePermissionsOnTopics",

@@ -12,7 +12,7 @@ from typing import Final
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.committer import ALONE, Committer, Layout, Records
 from interpulse.model.changes import Change, ClaimMetadata, Decision, SetCluster
-from interpulse.model.clusters import ClusterData, FailureDomain
+from interpulse.model.clusters import ClusterData, ClusterMigration, FailureDomain
 from interpulse.model.errors import ClusterNotFound, InvalidRequest, MetadataError, NotFound, PreconditionFailed
 from interpulse.model.isolation import IsolationPolicy, load_policies
 from interpulse.model.names import check_entity_name, decode_local_name
@@ -24,6 +24,7 @@ from interpulse.rules.clusters import (
     decide_delete_cluster,
     decide_delete_failure_domain,
     decide_set_failure_domain,
+    decide_set_migration,
     decide_set_peers,
     decide_update_cluster,
 )
@@ -42,6 +43,7 @@ class Clusters:
         self._store = store
         self._layout = layout
         self._committer = Committer(store, layout)
+        self._migration: tuple[bytes, ClusterMigration] = b"", ClusterMigration()
 
     async def claim(self, name: str) -> str:
         """Take these metadata for a cluster, for ever; return the name of the cluster that did so first."""
@@ -91,6 +93,29 @@ class Clusters:
 
         async def propose(records: Records) -> Decision[None]:
             return decide_set_peers(replace(await self._view(records, name), registered=await self.list()), peers)
+
+        await self._committer.decide(propose)
+
+    async def migration(self, name: str) -> ClusterMigration | None:
+        """Return the redirection of the clients of a cluster, None if it was never set."""
+        stored = await self._store.get(keys.cluster_migration(name))
+        return None if stored is None else self._read_migration(stored)
+
+    def _read_migration(self, stored: Versioned) -> ClusterMigration:
+        value, migration = self._migration
+        if value != stored.value:
+            try:
+                migration = ClusterMigration.load(stored.value)
+            except (ValueError, AttributeError) as error:
+                raise MetadataError(f"The migration of a cluster is invalid: {stored.value[:100]!r}") from error
+            self._migration = stored.value, migration
+        return migration
+
+    async def set_migration(self, name: str, migration: ClusterMigration) -> None:
+        """Redirect the clients of a cluster, or end that. Raises the errors of `decide_set_migration`."""
+
+        async def propose(records: Records) -> Decision[None]:
+            return decide_set_migration(await self._view(records, name), migration)
 
         await self._committer.decide(propose)
 

@@ -71,6 +71,10 @@ class Namespaces:
         """Return True if these policy versions are still in force. See `MetadataStore.unchanged`."""
         return self._store.unchanged(versions)
 
+    async def catch_up(self, namespace: NamespaceName) -> None:
+        """Make later reads of the policies see every change that another broker has made before this call."""
+        await self._store.sync(keys.namespace_policies(namespace))
+
     async def get_policies(self, namespace: NamespaceName) -> NamespacePolicies:
         """Return the stored policies; raises NamespaceNotFound."""
         policies = await self.find_policies(namespace)
@@ -273,7 +277,6 @@ class Namespaces:
         if policies.deleted:
             return NamespaceStanding.DELETED
         served = self.local_cluster in (*policies.replication_clusters, *policies.allowed_clusters)
-        served = served and not policies.other.get("migrated")
         return NamespaceStanding.SERVED if served else NamespaceStanding.NOT_SERVED
 
 

@@ -18,6 +18,7 @@ from interpulse.model.errors import MetadataError
 from interpulse.model.names import TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.rules.effective_policies import effective_auto_creation, effective_topics_max
+from interpulse.rules.failover_role import suspended_creation
 from interpulse.rules.topic_view import Part, TopicView, metadata_names
 from interpulse.storage.api import MetadataStore
 
@@ -81,6 +82,7 @@ class TopicReader:
             recorded=record_key in records if name.is_persistent else name in self._loaded,
             partition_records=frozenset(stored),
             auto_creation=effective_auto_creation(name, policies, settings.auto_topic_creation),
+            creation_suspended=suspended_creation(name, policies),
             partitions_max=settings.partitions_max,
             topics_left=None if count is None else max(0, topics_max - (count.topics if name.is_persistent else 0)),
             remotes_to_ask=self._namespaces.remotes(policies) if asking else (),

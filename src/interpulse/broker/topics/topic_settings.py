@@ -18,6 +18,7 @@ from interpulse.model.policies.policy_records import (
     SubscribeRate,
 )
 from interpulse.rules.effective_policies import effective_policies, namespace_level
+from interpulse.rules.failover_role import ACTIVE, FailoverRole, is_exempt
 from interpulse.rules.replication import is_copied_by_default, remote_clusters
 
 _Rate = TypeVar("_Rate", PublishRate, DispatchRate, SubscribeRate)
@@ -31,17 +32,26 @@ class TopicSettingsReader:
     """Caches `topic_settings`: topics without policies of their own share one object per namespace."""
 
     def __init__(self) -> None:
-        self._newest: tuple[NamespacePolicies | None, BrokerConfig, TopicSettings] | None = None
+        self._newest: tuple[NamespacePolicies | None, BrokerConfig, FailoverRole, TopicSettings] | None = None
 
     def read(
-        self, name: TopicName, topic: TopicPolicies, namespace: NamespacePolicies | None, config: BrokerConfig
+        self,
+        name: TopicName,
+        topic: TopicPolicies,
+        namespace: NamespacePolicies | None,
+        config: BrokerConfig,
+        role: FailoverRole = ACTIVE,
     ) -> TopicSettings:
-        """Return the settings, the same object while namespace and config are the same objects."""
-        if name.is_system or topic != _NO_POLICIES:
-            return topic_settings(name, topic, namespace, config)
-        if self._newest is None or self._newest[0] is not namespace or self._newest[1] is not config:
-            self._newest = (namespace, config, topic_settings(name, topic, namespace, config))
-        return self._newest[2]
+        """Return the settings, the same object while namespace and config are the same objects and the role is equal.
+
+        ``role`` is that of the namespace.
+        """
+        if is_exempt(name) or topic != _NO_POLICIES:
+            return topic_settings(name, topic, namespace, config, role)
+        newest = self._newest
+        if newest is None or newest[0] is not namespace or newest[1] is not config or newest[2] != role:
+            newest = self._newest = (namespace, config, role, topic_settings(name, topic, namespace, config, role))
+        return newest[3]
 
 
 def broker_level(config: BrokerConfig) -> TopicPolicies:
@@ -108,7 +118,11 @@ def policies_in_force(topic: TopicPolicies, namespace: NamespacePolicies | None,
 
 
 def topic_settings(
-    name: TopicName, topic: TopicPolicies, namespace: NamespacePolicies | None, config: BrokerConfig
+    name: TopicName,
+    topic: TopicPolicies,
+    namespace: NamespacePolicies | None,
+    config: BrokerConfig,
+    role: FailoverRole = ACTIVE,
 ) -> TopicSettings:
     """Return the settings of a topic. System topics accept any number of producers, encrypting or not, as in Pulsar."""
     policies = policies_in_force(topic, namespace, config)
@@ -149,6 +163,8 @@ def topic_settings(
         encryption_required=encrypted and not name.is_system,
         subscription_types_enabled=None if types >= _ALL_TYPES else types,
         max_message_size=policies.max_message_size or 0,
+        role=ACTIVE if is_exempt(name) else role,
+        standby_consumers_allowed=config.standby_consumers == "allow",
     )
 
 

@@ -14,7 +14,7 @@ from interpulse.cli.support.call_commands import call_command, command, print_re
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.params import STRINGS, preview_option
 from interpulse.cli.support.running import UNUSABLE, CommandFailed, admin_command
-from interpulse.model.clusters import JAVA_KEYS, ClusterData, FailureDomain
+from interpulse.model.clusters import JAVA_KEYS, ClusterData, ClusterMigration, FailureDomain
 from interpulse.model.names import SYSTEM_NAMESPACE
 from interpulse.terminal.option_groups import option_group
 from interpulse.terminal.output import print_changes, print_json, print_lines
@@ -144,6 +144,19 @@ async def _delete_tenant(admin: AdminClient, tenant: str) -> None:
     click.echo(f"{tenant} deleted", err=True)
 
 
+@clusters.command("update-cluster-migration")
+@click.argument("cluster")
+@click.option("--migrated", is_flag=True, help="Redirect the clients; without it, that ends.")
+@click.option("--service-url", help="Web service URL of the other cluster.")
+@click.option("--service-url-secure", "service_url_tls", help="Web service URL with TLS.")
+@click.option("--broker-url", "broker_service_url", help="Broker service URL, to which clients are redirected.")
+@click.option("--broker-url-secure", "broker_service_url_tls", help="Broker service URL with TLS.")
+@admin_command
+async def update_migration(admin: AdminClient, /, cluster: str, migrated: bool, **urls: str | None) -> None:
+    """Redirect the clients of a cluster to another one. No topic is terminated."""
+    await admin.clusters.set_migration(cluster, ClusterMigration(migrated, **urls))
+
+
 _name = click.argument("name", metavar="CLUSTER")
 _call = partial(call_command, clusters.add_command, "clusters", _name)
 _peers = click.option(
@@ -165,6 +178,7 @@ _REPLACED: Final = "Replace the brokers of a failure domain; it is created if it
 _call("get", "get_json", "Print the addresses of a cluster.", show=print_json)
 _call("update-peer-clusters", "set_peers", "Set the peer clusters of a cluster. Peers share no namespace.", _peers)
 _call("get-peer-clusters", "peers", "List the peer clusters of a cluster.", show=lambda peers: print_lines(peers or ()))
+_call("get-cluster-migration", "migration", "Print where the clients of a cluster are redirected.", show=print_record)
 _call("create-failure-domain", "set_failure_domain", _CREATED, _domain, _brokers)
 _call("update-failure-domain", "set_failure_domain", _REPLACED, _domain, _brokers)
 _call("get-failure-domain", "failure_domain", "Print the brokers of a failure domain.", _domain, show=print_record)

@@ -15,7 +15,7 @@ from interpulse.cli.policies.policy_forms import CLUSTERS
 from interpulse.cli.support.call_commands import call_command, namespace_argument, pairs_option
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.completion import complete_tenants
-from interpulse.cli.support.params import BUNDLE, NUMBERS, STRINGS, domains_of, preview_option
+from interpulse.cli.support.params import BUNDLE, COUNT, NUMBERS, STRINGS, domains_of, preview_option
 from interpulse.cli.support.running import admin_command
 from interpulse.cli.support.watched import watch_option
 from interpulse.model.errors import Conflict
@@ -89,6 +89,37 @@ _call(
 )
 _call("get-properties", "properties", "Print all properties.", show=print_pairs)
 _call("clear-properties", "clear_properties", "Remove all properties.")
+
+
+_migrated = click.option("--migrated", is_flag=True, help="Redirect the clients; without it, that ends.")
+_role = click.option("--role", type=click.Choice(("active", "fenced", "standby", "moved")), required=True, help="Role.")
+_epoch = click.option("--epoch", type=COUNT, required=True, help="Number of the change, at least the stored one.")
+_url = click.option("--url", help="For moved: broker service URL of the site that serves the namespace.")
+_url_tls = click.option("--url-tls", help="Broker service URL of that site with TLS.")
+_ready = click.option(
+    "--subscriptions-ready",
+    is_flag=True,
+    help="That site has the subscriptions with their acknowledgements: redirect consumers before they have drained.",
+)
+
+_call(
+    "update-migration-state",
+    "set_migrated",
+    "Redirect the clients of a namespace to the cluster of clusters update-cluster-migration.",
+    _migrated,
+)
+_call("get-failover-role", "failover_role", "Print the role of a namespace in a pair of clusters.", show=print_json)
+_call(
+    "set-failover-role",
+    "set_failover_role",
+    "Set the role of a namespace. Print the last position of every topic once local producers are closed.",
+    _role,
+    _epoch,
+    _url,
+    _url_tls,
+    _ready,
+    show=print_json,
+)
 
 
 @namespaces.command("remove-property")

@@ -47,7 +47,6 @@ _REASONS: Final = (
     ("shutdown", NotOffered.SHUTDOWN),
     ("get-internal-config", NotOffered.INTERNAL_CONFIGURATION),
     ("shadow", NotOffered.SHADOW_TOPICS),
-    ("cluster-migration|migration-state", NotOffered.CLUSTER_MIGRATION),
 )
 """Reasons for single commands, by a part of their names."""
 

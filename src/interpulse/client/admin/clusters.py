@@ -8,7 +8,7 @@ from typing import Any
 from interpulse.client.admin.calls import Changes, ask, make_change, send
 from interpulse.client.json_readers import each, list_made_by, made_by, names, optional, record
 from interpulse.client.transport.http_session import HttpSession
-from interpulse.model.clusters import ClusterData, FailureDomain
+from interpulse.model.clusters import ClusterData, ClusterMigration, FailureDomain
 from interpulse.model.isolation import BrokerIsolation, IsolationPolicy
 from interpulse.model.operations import Clusters, IsolationPolicies
 
@@ -61,6 +61,19 @@ class ClustersAdmin:
         Raise PreconditionFailed if one of them is not registered.
         """
         await send(self._http, Clusters.SET_PEERS, name, body=None if peers is None else list(peers))
+
+    async def migration(self, name: str) -> ClusterMigration:
+        """Return the redirection of the cluster's clients to another cluster; not ``migrated`` if there is none."""
+        return await ask(self._http, Clusters.GET_MIGRATION, name, read=made_by(ClusterMigration.from_json))
+
+    async def set_migration(self, name: str, migration: ClusterMigration) -> None:
+        """Redirect the clients of a cluster to another one, or end that with ``migrated=False``.
+
+        Apache Pulsar ends every topic of a migrated cluster for good; Interpulse redirects only. Raise
+        PreconditionFailed without a broker service URL.
+        """
+        query = {"migrated": migration.migrated}
+        await send(self._http, Clusters.SET_MIGRATION, name, query=query, body=migration.urls_to_json())
 
     # Failure domains
 

@@ -149,7 +149,7 @@ class NamespacesAdmin:
     # Properties
 
     async def properties(self, namespace: NamespaceName | str) -> dict[str, str]:
-        """Return the properties that operators have set. The broker does not interpret them."""
+        """Return the properties that operators have set. The broker interprets only ``interpulse.failover.*``."""
         return await ask(self._http, Namespaces.GET_PROPERTIES, namespace, read=record)
 
     async def update_properties(self, namespace: NamespaceName | str, properties: Mapping[str, str]) -> None:
@@ -170,6 +170,40 @@ class NamespacesAdmin:
     async def remove_property(self, namespace: NamespaceName | str, key: str) -> None:
         """Remove a property, if the namespace has it."""
         await send(self._http, Namespaces.REMOVE_PROPERTY, namespace, key)
+
+    # Failover
+
+    async def failover_role(self, namespace: NamespaceName | str) -> dict[str, Any]:
+        """Return ``role``, as the property has it, ``epoch`` and ``since``, None if that is not known."""
+        return await ask(self._http, Namespaces.GET_FAILOVER_ROLE, namespace, read=record)
+
+    async def set_failover_role(
+        self,
+        namespace: NamespaceName | str,
+        role: str,
+        epoch: int,
+        *,
+        url: str | None = None,
+        url_tls: str | None = None,
+        subscriptions_ready: bool = False,
+    ) -> dict[str, Any]:
+        """Set the role ``active``, ``fenced``, ``standby`` or ``moved``, and wait until all brokers have applied it.
+
+        Return ``role``, ``closedProducers``, and as ``positions`` the last position of every persistent topic unless
+        local producers are served. Raise Conflict if the stored epoch is higher.
+        """
+        fields = {"role": role, "epoch": epoch, "url": url, "urlTls": url_tls}
+        body = {key: value for key, value in fields.items() if value is not None}
+        body["subscriptionsReady"] = subscriptions_ready
+        return await ask(self._http, Namespaces.SET_FAILOVER_ROLE, namespace, read=record, body=body)
+
+    async def set_migrated(self, namespace: NamespaceName | str, migrated: bool) -> None:
+        """Redirect the clients of a namespace to the cluster of `ClustersAdmin.set_migration`, or end that.
+
+        Apache Pulsar ends every topic of a migrated namespace for good; Interpulse redirects only. Raise Conflict if
+        there is no cluster to redirect to.
+        """
+        await send(self._http, Namespaces.SET_MIGRATED, namespace, body=migrated)
 
     # Replication
 

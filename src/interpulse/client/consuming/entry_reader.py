@@ -31,7 +31,7 @@ from interpulse.model.ids import LATEST, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.cursor_promise import CURSOR_PROPERTY
+from interpulse.wire.cursor_promise import CURSOR_PROPERTY, ENTRY_READER_PROPERTY
 from interpulse.wire.entries import ParsedEntry, parse_entry, verify_checksum
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import MessageRun
@@ -119,7 +119,8 @@ class EntryReader(AsyncCloses):
         self._subscription_prefix = subscription_prefix
         self._checksum_verified = checksum_verified
         self._read_compacted = read_compacted
-        self._properties = {} if replication_cursor is None else {CURSOR_PROPERTY: replication_cursor}
+        cursor = {} if replication_cursor is None else {CURSOR_PROPERTY: replication_cursor}
+        self._properties = {ENTRY_READER_PROPERTY: "true"} | cursor
         self._silence = silence_ms / 1000
         self._poll_timeout = poll_timeout_ms / 1000
         self._buffer: list[EntryRun] = []

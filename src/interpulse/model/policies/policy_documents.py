@@ -41,7 +41,7 @@ class NamespacePolicies:
     message_ttl_seconds: int | None = None
     subscription_expiration_minutes: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
-    """Properties set by operators. The broker does not interpret them."""
+    """Properties set by operators. The broker interprets only those of `interpulse.rules.failover_role`."""
     max_topics_per_namespace: int | None = None
     schema_compatibility_strategy: str = "UNDEFINED"
     allow_auto_update_schema: bool | None = None

@@ -351,6 +351,10 @@ class TopicLog:
             self._ledgers.drop(gone)
             await self._journal.forget(gone)
 
+    async def settle(self) -> None:
+        self.check_open()
+        await self._durable(self.last_appended)
+
     async def terminate(self) -> Position:
         if self._end is not None:
             return self._end

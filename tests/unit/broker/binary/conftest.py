@@ -164,6 +164,21 @@ class FakeConsumer:
         return shown | {"blockedConsumerOnUnackedMsgs": False, "address": "", "connectedSince": ""}
 
 
+class FakeGate:
+    """Serves every client unless there is a refusal."""
+
+    def __init__(self) -> None:
+        self.refusal: PulsarError | None = None
+
+    def check_producer(self, request: ProducerRequest) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+
+    def check_consumer(self, request: SubscribeRequest) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+
+
 class FakeTopic:
     def __init__(self, name: TopicName) -> None:
         self.name = name
@@ -171,6 +186,7 @@ class FakeTopic:
         self.consumers: list[FakeConsumer] = []
         self.failure: PulsarError | None = None
         self.gate: asyncio.Event | None = None
+        self.failover_gate = FakeGate()
         self.ready = True
         self.early_active: bool | None = None
         self.broker_entry_metadata_possible = False

@@ -22,6 +22,7 @@ OURS = {
     "replicationJobDriverMemory",
     "replicationJobSparkMaster",
     "replicatorRoles",
+    "standbyConsumers",
     "supportsBatchLookup",
     "supportsReplicationPreview",
     "webServiceAllowedHosts",

@@ -21,6 +21,7 @@ from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.errors import PulsarError, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
+from interpulse.rules.failover_role import FailoverRole
 from interpulse.storage.api import Put
 from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.records import LogQuorums, Quorum
@@ -46,6 +47,7 @@ class RecordingProducerSink:
     ready: list[int] = field(default_factory=list)
     refused: list[PulsarError] = field(default_factory=list)
     closed: list[int] = field(default_factory=list)
+    moved: list[tuple[int, FailoverRole]] = field(default_factory=list)
     alive: bool = True
     throttled: list[int] = field(default_factory=list)
     """For how many ms nothing more was to be read"""
@@ -72,6 +74,9 @@ class RecordingProducerSink:
     def producer_closed(self, producer_id: int) -> None:
         self.closed.append(producer_id)
 
+    def producer_moved(self, producer_id: int, moved: FailoverRole) -> None:
+        self.moved.append((producer_id, moved))
+
     async def is_alive(self) -> bool:
         return self.alive
 
@@ -84,6 +89,7 @@ class RecordingConsumerSink:
     """All that it was ever told something of"""
     ended: int = 0
     closed: list[int] = field(default_factory=list)
+    moved: list[tuple[int, FailoverRole]] = field(default_factory=list)
     alive: bool = True
     writable: bool = True
 
@@ -101,6 +107,9 @@ class RecordingConsumerSink:
 
     def consumer_closed(self, consumer_id: int) -> None:
         self.closed.append(consumer_id)
+
+    def consumer_moved(self, consumer_id: int, moved: FailoverRole) -> None:
+        self.moved.append((consumer_id, moved))
 
     async def is_alive(self) -> bool:
         return self.alive

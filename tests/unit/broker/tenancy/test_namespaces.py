@@ -241,11 +241,6 @@ async def test_bundles_in_a_cluster_when_changed_then_policies_and_unknown_field
     assert await store.get(LOCAL) is None
 
 
-async def test_namespace_that_was_migrated_is_not_served(store: MemoryMetadataStore, namespaces: Namespaces) -> None:
-    await namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(other={**old.other, "migrated": True}))
-    assert namespaces.standing(await namespaces.get_policies(PUBLIC_DEFAULT)) is NamespaceStanding.NOT_SERVED
-
-
 async def test_cluster_that_is_not_registered_is_refused_with_the_ones_that_are(store: MemoryMetadataStore) -> None:
     await check_cluster(store, "east")
     with pytest.raises(PreconditionFailed, match=r"cluster west \(clusterName\) is not registered.* has east: correct"):

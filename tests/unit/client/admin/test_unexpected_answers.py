@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from interpulse.client.admin.admin_client import AdminClient
-from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
+from interpulse.model.clusters import ClusterData, ClusterMigration, FailureDomain, TenantInfo
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import MessageId
 from interpulse.model.isolation import IsolationPolicy
@@ -78,6 +78,7 @@ ARGUMENTS: dict[str, Any] = {
 VALUES: dict[tuple[str, str], Any] = {
     ("clusters", "value"): FailureDomain(),
     ("clusters", "cluster"): ClusterData(),
+    ("clusters", "migration"): ClusterMigration(),
     ("clusters", "policy"): IsolationPolicy(("a/b",), ("x",)),
     ("tenants", "tenant"): TenantInfo(),
     ("namespaces", "policy"): RetentionPolicies(),

@@ -32,10 +32,10 @@ from interpulse.broker.binary.transport.flow_control import (
 from interpulse.broker.binary.transport.session import Session
 from interpulse.broker.binary.transport.sinks import OpenConsumer, OpenProducer, TopicWatcher
 from interpulse.eager_start import start_eagerly
-from interpulse.model.errors import PulsarError, UnknownError
+from interpulse.model.errors import PulsarError, TopicMoved, UnknownError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.answers import error_response, request_id_of, requester_of
+from interpulse.wire.answers import error_response, redirection, request_id_of, requester_of
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame, Received
 from interpulse.wire.protocols import ServerProtocol
@@ -377,7 +377,10 @@ class ClientConnection(asyncio.Protocol):
     def answer_failure(self, command: pb.BaseCommand, error: PulsarError) -> None:
         _logger.debug("request refused address=%s type=%s reason=%s", self.address, command.type, error)
         self.context.inconsistencies.note(error, lambda: f"{requester_of(command)} at {self.address}")
-        self.output.send(error_response(command, error))
+        if isinstance(error, TopicMoved) and self.protocol.accepts_redirect:
+            self.output.send(redirection(command, error))
+        else:
+            self.output.send(error_response(command, error))
 
     def _hold_above_limits(self) -> None:
         if self.lost:

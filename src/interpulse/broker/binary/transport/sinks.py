@@ -15,6 +15,7 @@ from interpulse.broker.live.registry.topic_tasks import AnyTopic
 from interpulse.broker.topics.lookup.topic_watches import TopicPattern, TopicWatch, TopicWatches
 from interpulse.model.errors import PulsarError, ServiceNotReady
 from interpulse.model.names import NamespaceName
+from interpulse.rules.failover_role import FailoverRole
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
@@ -100,6 +101,14 @@ class BinaryProducerSink:
         else:
             connection.close()
 
+    def producer_moved(self, producer_id: int, moved: FailoverRole) -> None:
+        connection = self._connection
+        if not connection.protocol.accepts_redirect:
+            self.producer_closed(producer_id)  # it returns, and is refused
+            return
+        connection.forget_producer(producer_id)
+        self._send(commands.producer_moved(producer_id, moved.service_url, moved.service_url_tls))
+
     async def is_alive(self) -> bool:
         return await self._connection.is_alive()
 
@@ -172,6 +181,15 @@ class BinaryConsumerSink:
             )
         else:
             connection.close()
+
+    def consumer_moved(self, consumer_id: int, moved: FailoverRole) -> None:
+        connection = self._connection
+        if not connection.protocol.accepts_redirect:
+            self.consumer_closed(consumer_id)  # it returns, and is refused
+            return
+        self._waiting.clear()
+        connection.consumers.pop(consumer_id, None)
+        connection.output.send(commands.consumer_moved(consumer_id, moved.service_url, moved.service_url_tls))
 
     async def is_alive(self) -> bool:
         return await self._connection.is_alive()

@@ -15,6 +15,7 @@ from interpulse.broker.live.metrics import ConsumerMeasure, TrafficMetrics
 from interpulse.clock import iso_time
 from interpulse.model.errors import ConsumerNotFound
 from interpulse.model.ids import MessageId, Position
+from interpulse.rules.failover_role import FailoverRole
 from interpulse.rules.limits import consumer_blocked
 from interpulse.wire.hashing import murmur3_hash
 
@@ -201,6 +202,12 @@ class Consumer:
         if not self.closed:
             self.close()
             self.sink.consumer_closed(self.consumer_id)
+
+    def redirect(self, moved: FailoverRole) -> None:
+        """Close the consumer, and have the client subscribe at another cluster."""
+        if not self.closed:
+            self.close()
+            self.sink.consumer_moved(self.consumer_id, moved)
 
     def _check_open(self) -> None:
         if self.closed:

@@ -28,6 +28,7 @@ from interpulse.model.errors import MetadataError, NotAllowed, PersistenceError,
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.model.policies.policy_records import PublishRate
+from interpulse.rules.failover_role import FailoverRole
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.ids import signed
@@ -326,6 +327,12 @@ class Producer:
         if not self.closed:
             self.close()
             self.sink.producer_closed(self.producer_id)
+
+    def redirect(self, moved: FailoverRole) -> None:
+        """Close the producer; its client opens it again at another cluster."""
+        if not self.closed:
+            self.close()
+            self.sink.producer_moved(self.producer_id, moved)
 
     def _answer(self, sequence_id: int, highest_sequence_id: int, error: PulsarError | None) -> None:
         """Answer a publish without an append, after the answers of earlier publishes."""

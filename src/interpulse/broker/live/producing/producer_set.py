@@ -46,10 +46,20 @@ class ProducerSet:
         self._host = host
         self._store_epoch = store_epoch
 
-    async def add(self, owner: ProducerOwner, request: ProducerRequest, sink: ProducerSink) -> Producer:
-        """Open a producer; one that waits is not `ready` yet. Raises ProducerBusy, ProducerFenced."""
+    async def add(
+        self,
+        owner: ProducerOwner,
+        request: ProducerRequest,
+        sink: ProducerSink,
+        check: Callable[[ProducerRequest], None] = lambda request: None,
+    ) -> Producer:
+        """Open a producer; one that waits is not `ready` yet. Raises ProducerBusy, ProducerFenced.
+
+        ``check`` raises to refuse the request. It is called again after each wait.
+        """
         name = request.name or self._host.generate_producer_name()
         await self._free_name(name, request, sink)
+        check(request)
         if self.limit and request.remote_cluster is None:
             count = sum(producer.request.remote_cluster is None for producer in self.by_name.values())
             check_producers(self._topic, count, self.limit)
@@ -68,7 +78,7 @@ class ProducerSet:
         self._check_no_exclusive(ProducerFenced)
         if self.by_name:
             raise ProducerFenced("Topic has existing shared producers")
-        await self._make_exclusive(producer)
+        await self._make_exclusive(producer, check)
         return producer
 
     def remove(self, producer: Producer) -> None:
@@ -90,6 +100,14 @@ class ProducerSet:
         """Stop answering before the topic is unloaded; :meth:`close_by_broker` follows."""
         for producer in self.by_name.values():
             producer.leave()
+
+    def leave_some(self, leaves: Callable[[ProducerRequest], bool]) -> list[Producer]:
+        """Stop answering those producers for which this is True, and return them. The caller closes them."""
+        leaving = [producer for producer in (*self.by_name.values(), *self.waiting) if leaves(producer.request)]
+        self.waiting = [producer for producer in self.waiting if producer not in leaving]
+        for producer in leaving:
+            producer.leave()
+        return leaving
 
     def close_by_broker(self) -> None:
         """Close all producers; their clients open them again."""
@@ -167,7 +185,9 @@ class ProducerSet:
         for producer in list(self.by_name.values()):
             producer.close_by_broker()
 
-    async def _make_exclusive(self, producer: Producer) -> None:
+    async def _make_exclusive(
+        self, producer: Producer, check: Callable[[ProducerRequest], None] = lambda request: None
+    ) -> None:
         """Make this producer the owner, at once: no other may come first while the epoch is stored."""
         self.by_name[producer.name] = self.exclusive = producer
         wanted = producer.request.topic_epoch
@@ -180,6 +200,7 @@ class ProducerSet:
             raise
         self.epoch = epoch if self.epoch is None else max(self.epoch, epoch)
         if producer.closed:
+            check(producer.request)
             raise ProducerFenced("Fenced out")
 
     async def _promote(self, producer: Producer) -> None:

@@ -28,6 +28,7 @@ from interpulse.broker.live.entry_metadata import EntryMetadata, sticky_slot_of
 from interpulse.broker.live.metrics import LimitMeasure, Measured, TrafficMetrics, sum_of, summed
 from interpulse.broker.live.producing.producer import PendingPublish, Producer, PublishLimits, check_encrypted
 from interpulse.broker.live.producing.producer_set import ProducerSet
+from interpulse.broker.live.topic.failover_gate import FailoverGate
 from interpulse.broker.live.topic.topic_clients import TopicClients, TopicLimits
 from interpulse.broker.live.topic_state import BrokerEntryInterceptor
 from interpulse.model.errors import (
@@ -107,6 +108,8 @@ _NO_CURSOR: Final[dict[str, Any]] = {
 class NonPersistentSubscription:
     """The consumers of one subscription, and the choice of the next one."""
 
+    drained = True
+
     def __init__(self, topic: NonPersistentTopic, name: str, sub_type: SubType) -> None:
         self.name = name
         self.sub_type = sub_type
@@ -166,6 +169,9 @@ class NonPersistentSubscription:
         """Do nothing: no entries wait, and none are kept."""
 
     acknowledge = acknowledge_upto = redeliver = flow_granted
+
+    async def store_acknowledgements(self) -> None:
+        """Do nothing: none are kept."""
 
     def remove(self, consumer: Consumer) -> None:
         self.consumers.remove(consumer)
@@ -253,6 +259,7 @@ class NonPersistentTopic:
         self.producers = ProducerSet(str(name), host)
         self.clients = TopicClients(name, self.producers, self.subscriptions)
         self.limits = TopicLimits(name, host)
+        self.failover_gate = FailoverGate(self, host)
         self.publish_limits: PublishLimits | None = None
         self._serving = host.serving
         self._use_limits()
@@ -261,8 +268,9 @@ class NonPersistentTopic:
 
     async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
         self.clients.check_open()
+        self.failover_gate.check_producer(request)
         check_encrypted(self.name, self.limits.settings, encrypted=request.encrypted)
-        producer = await self.producers.add(self, request, sink)
+        producer = await self.producers.add(self, request, sink, self.failover_gate.check_producer)
         if self.clients.refusal is not None:
             producer.close()
             raise self.clients.refusal
@@ -302,6 +310,7 @@ class NonPersistentTopic:
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
         self.clients.check_open()
         check_allowed(request, is_persistent=False)
+        self.failover_gate.check_consumer(request)
         subscription = self.subscriptions.get(request.subscription)
         if subscription is None:
             subscription = NonPersistentSubscription(self, request.subscription, request.sub_type)
@@ -316,7 +325,7 @@ class NonPersistentTopic:
             consumer.close()
             raise self.clients.refusal
         self.subscriptions[request.subscription] = subscription  # it may have lost its last consumer meanwhile
-        return consumer
+        return self.failover_gate.admitted(consumer)
 
     @property
     def consumer_count(self) -> int:
@@ -355,6 +364,10 @@ class NonPersistentTopic:
     async def apply(self, settings: TopicSettings) -> None:
         self.settings = settings
         self._use_limits()
+        await self.failover_gate.use(settings)
+
+    async def settle(self) -> None:
+        """Do nothing: every publish is answered immediately."""
 
     def _use_limits(self) -> None:
         self.limits.use(self.settings, self.producers)

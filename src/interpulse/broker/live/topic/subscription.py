@@ -323,6 +323,16 @@ class Subscription:
             self.last_moved_ms = self.now_ms()
             self._owner.cursors_changed()
 
+    @property
+    def drained(self) -> bool:
+        """True if the subscription has no backlog."""
+        return self.cursor.backlog(self._owner.positions.durable) == 0
+
+    async def store_acknowledgements(self) -> None:
+        """Store the acknowledgements of a durable subscription; raise ServiceNotReady if the topic is closed."""
+        if self.dirty:
+            await self._owner.store_cursor(self)
+
     # --- moving the cursor
 
     async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None:

@@ -33,6 +33,7 @@ from interpulse.broker.live.producing.sequence_keeper import SequenceKeeper
 from interpulse.broker.live.shared_reads import SharedReads
 from interpulse.broker.live.topic import topic_stats
 from interpulse.broker.live.topic.backlog_quota import BacklogKeeper
+from interpulse.broker.live.topic.failover_gate import FailoverGate
 from interpulse.broker.live.topic.marker_answers import MarkerAnswers
 from interpulse.broker.live.topic.publishing import Publishing, deliveries_of
 from interpulse.broker.live.topic.subscription import Subscription
@@ -66,6 +67,7 @@ class Topic:
         "created_ms",
         "entry_metadata",
         "failed",
+        "failover_gate",
         "limits",
         "log",
         "markers",
@@ -109,6 +111,7 @@ class Topic:
         self.producers = ProducerSet(str(name), host, epoch, state.write_epoch)
         self.clients = TopicClients(name, self.producers, self.subscriptions)
         self.limits = TopicLimits(name, host)
+        self.failover_gate = FailoverGate(seen, host)
         self.backlog_keeper = BacklogKeeper(seen)
         self.broker_entry_metadata = TopicBrokerEntryMetadata(topic_log, state, last_index)
         self.sequences = SequenceKeeper(seen, topic_log, state, host, settings)
@@ -165,15 +168,16 @@ class Topic:
     # --- producing
 
     async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
-        """Open a producer; raises ProducerBusy, ProducerFenced, TopicTerminated, ServiceNotReady."""
+        """Open a producer; raises ProducerBusy, ProducerFenced, TopicTerminated, ServiceNotReady, TopicMoved."""
         self.check_open()
+        self.failover_gate.check_producer(request)
         if self.log.terminated:
             raise TopicTerminated(f"Topic {self.name} was already terminated")
         if self._terminating:
             raise ServiceNotReady(f"Topic {self.name} is being terminated")
         check_encrypted(self.name, self.limits.settings, encrypted=request.encrypted)
         await self.backlog_keeper.check_producer()
-        producer = await self.producers.add(self.publishing, request, sink)
+        producer = await self.producers.add(self.publishing, request, sink, self.failover_gate.check_producer)
         if self.clients.refusal is not None or self._terminating or self.log.terminated:
             producer.close()
             raise ServiceNotReady(f"Topic {self.name} is temporarily unavailable")
@@ -193,10 +197,12 @@ class Topic:
     # --- subscribing
 
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
-        """Open a consumer; raises ConsumerBusy, SubscriptionNotFound, NotAllowed, ServiceNotReady."""
+        """Open a consumer; raises ConsumerBusy, SubscriptionNotFound, NotAllowed, ServiceNotReady, TopicMoved."""
         check_allowed(request, is_persistent=True)
+        self.failover_gate.check_consumer(request)
         creation_allowed = self.settings.auto_subscription_creation_allowed
-        return await self.subscription_set.subscribe(request, sink, creation_allowed=creation_allowed)
+        consumer = await self.subscription_set.subscribe(request, sink, creation_allowed=creation_allowed)
+        return self.failover_gate.admitted(consumer)
 
     async def create_subscription(
         self,
@@ -311,6 +317,7 @@ class Topic:
         """Apply new policies; on return they are in force."""
         old, self.settings = self.settings, settings
         self._use_limits()
+        await self.failover_gate.use(settings)
         for subscription in self.subscriptions.values():
             subscription.policies_changed(delays=settings.delayed_delivery != old.delayed_delivery)
         self.sequences.settings = settings
@@ -339,6 +346,10 @@ class Topic:
             subscription.follow(published.message_rate, published.byte_rate)
 
     # --- ending
+
+    async def settle(self) -> None:
+        """Wait until everything that was published so far has its answer; raise PersistenceError if the log fails."""
+        await self.log.settle()
 
     async def terminate(self) -> Position:
         """Take no more entries, ever; return the last position.

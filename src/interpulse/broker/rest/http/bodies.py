@@ -33,6 +33,7 @@ from interpulse.model.policies import catalogue as kinds
 from interpulse.model.policies.catalogue import OF_NAMESPACES, PolicyAtLevel
 from interpulse.model.policies.policy_kinds import Kind as PolicyKind
 
+_MIGRATION: Final = "it is set by the calls of migration"
 _OWN_STATE: Final = "the broker keeps it by itself"
 
 TENANT: Final = Body("a tenant", {"adminRoles": STRINGS, "allowedClusters": STRINGS})
@@ -53,9 +54,19 @@ CLUSTER: Final = Body(
         "peerClusterNames": STRINGS,
     },
     {
-        "migrated": Unoffered(NotOffered.CLUSTER_MIGRATION, (False,)),
-        "migratedClusterUrl": Unoffered(NotOffered.CLUSTER_MIGRATION),
+        "migrated": Unoffered(_MIGRATION, (False,)),
+        "migratedClusterUrl": Unoffered(_MIGRATION),
     },
+)
+
+CLUSTER_URL: Final = Body(
+    "the addresses of a cluster",
+    dict.fromkeys(("serviceUrl", "serviceUrlTls", "brokerServiceUrl", "brokerServiceUrlTls"), STRING),
+)
+
+FAILOVER_ROLE: Final = Body(
+    "a failover role",
+    {"role": STRING, "epoch": LONG, "url": STRING, "urlTls": STRING, "subscriptionsReady": FLAG},
 )
 
 FAILURE_DOMAIN: Final = Body("a failure domain", {"brokers": STRINGS})
@@ -138,7 +149,7 @@ _PERMISSIONS: Final = Body(
 
 _UNOFFERED_POLICIES: Final[Mapping[str, Unoffered]] = {
     "deleted": Unoffered(_OWN_STATE, (False,)),
-    "migrated": Unoffered(NotOffered.CLUSTER_MIGRATION, (False,)),
+    "migrated": Unoffered(_MIGRATION, (False,)),
     "offload_policies": Unoffered(NotOffered.OFFLOADING),
     "offload_threshold": Unoffered(NotOffered.OFFLOADING, (-1, 0)),  # 0 is unset in Go's struct
     "offload_threshold_in_seconds": Unoffered(NotOffered.OFFLOADING, (-1,)),

@@ -17,6 +17,7 @@ from interpulse.broker.tenancy.clusters import Clusters, FailureDomains, Isolati
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.broker.topics.deletion import Deletion
+from interpulse.broker.topics.failover_roles import FailoverRoles
 from interpulse.broker.topics.inactivity import InactiveTopics
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup.bundles import Bundles
@@ -49,6 +50,7 @@ class RestContext:
     inactive_topics: InactiveTopics
     expansion: Expansion
     topic_policies: TopicPolicyRecords
+    failover_roles: FailoverRoles
     replication_clusters: ReplicationClusters
     topic_clusters: TopicClusters
     replication_status: ReplicationStatus

@@ -1,6 +1,6 @@
 """REST calls about single policies of a namespace, made from the catalogue of policies, and about its properties.
 
-Properties mean nothing to the broker: operators set and read them.
+Properties mean nothing to the broker, except ``interpulse.failover.*``: operators set and read them.
 """
 
 from __future__ import annotations

@@ -1,0 +1,166 @@
+"""The role of the namespace at one topic: it admits clients, and closes or redirects those that it no longer serves.
+
+The role is looked at when a client opens a producer or a consumer and when policies change, never for a message. A new
+role is in force before the first wait, so no client slips in. Local producers then stop, the entries that they have
+sent become durable and get their receipts, and only then the producers are closed: their clients send nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+from interpulse.broker.live.api import ProducerRequest, SubscribeRequest, TopicHost, TopicSettings
+from interpulse.broker.live.dispatch.consumer import Consumer
+from interpulse.broker.live.producing.producer_set import ProducerSet
+from interpulse.broker.live.topic.topic_clients import TopicClients
+from interpulse.model.errors import ServiceNotReady, TopicMoved
+from interpulse.model.names import TopicName
+from interpulse.rules.failover_role import Role, Treatment, is_lane
+from interpulse.rules.replication import sending_cluster
+
+_RECHECK_MS: Final = 1000
+"""Time between two looks at the backlog of consumers that are redirected once they have drained it."""
+
+
+class GatedSubscription(Protocol):
+    """The interface of a subscription for the gate."""
+
+    name: str
+
+    @property
+    def consumers(self) -> Sequence[Consumer]: ...
+
+    @property
+    def drained(self) -> bool:
+        """True if the subscription has no backlog."""
+
+    async def store_acknowledgements(self) -> None:
+        """Store the acknowledgements; durable on return."""
+
+
+class GatedTopic(Protocol):
+    """The interface of a topic for the gate."""
+
+    name: TopicName
+    clients: TopicClients
+    producers: ProducerSet
+    settings: TopicSettings
+
+    @property
+    def subscriptions(self) -> Mapping[str, GatedSubscription]: ...
+
+    async def settle(self) -> None:
+        """Wait until everything that was published so far has its answer."""
+
+
+class FailoverGate:
+    """The admission of clients to one topic by the role of its namespace."""
+
+    __slots__ = ("_host", "_rechecking", "_topic", "closed_producers", "role")
+
+    def __init__(self, topic: GatedTopic, host: TopicHost) -> None:
+        self.role = topic.settings.role
+        self.closed_producers = 0
+        """Local producers that this role has closed."""
+        self._topic = topic
+        self._host = host
+        self._rechecking = False
+
+    def check_producer(self, request: ProducerRequest) -> None:
+        """Raise ServiceNotReady or TopicMoved for a producer that the role does not serve."""
+        treatment = self.role.serving.producers
+        if treatment is not Treatment.SERVED and _is_local(request):
+            raise self._refusal(treatment)
+
+    def check_consumer(self, request: SubscribeRequest) -> None:
+        """Raise ServiceNotReady or TopicMoved for a consumer that the role does not serve.
+
+        Where consumers are redirected, one whose subscription has a backlog is served until it is drained.
+        """
+        treatment = self._consumers()
+        if treatment is Treatment.SERVED or self._is_exempt(request):
+            return
+        subscription = self._topic.subscriptions.get(request.subscription)
+        if treatment is Treatment.REFUSED or subscription is None or self._may_go(subscription):
+            raise self._refusal(treatment)
+
+    def admitted(self, consumer: Consumer) -> Consumer:
+        """Return a new consumer. Close it and raise as `check_consumer` if the role changed while it was opened."""
+        try:
+            self.check_consumer(consumer.request)
+        except ServiceNotReady:
+            consumer.close()
+            raise
+        return consumer
+
+    async def use(self, settings: TopicSettings) -> None:
+        """Apply the role of new settings; on return the clients that it does not serve are closed."""
+        if settings.role != self.role:
+            self.role, self.closed_producers = settings.role, 0
+        if self.role.serving.producers is not Treatment.SERVED:
+            await self._close_producers()
+        treatment = self._consumers()
+        if treatment is Treatment.REDIRECTED:
+            await self._redirect_consumers()
+        elif treatment is Treatment.REFUSED:
+            for consumer in self._local_consumers():
+                consumer.close_by_broker()
+
+    async def _close_producers(self) -> None:
+        role = self.role
+        leaving = self._topic.producers.leave_some(_is_local)
+        if leaving:
+            await self._topic.settle()
+        for producer in leaving:
+            self.closed_producers += not producer.closed
+            if role.role is Role.MOVED:
+                producer.redirect(role)
+            else:
+                producer.close_by_broker()
+
+    async def _redirect_consumers(self) -> None:
+        role = self.role
+        for subscription in list(self._topic.subscriptions.values()):
+            consumers = self._local_consumers_of(subscription)
+            if consumers and self._may_go(subscription):
+                await subscription.store_acknowledgements()
+                for consumer in consumers:
+                    consumer.redirect(role)
+        if not self._rechecking and self._local_consumers():
+            self._rechecking = True
+            self._host.call_later(_RECHECK_MS, self._recheck)
+
+    def _recheck(self) -> None:
+        self._rechecking = False
+        if self._topic.clients.refusal is None and self._consumers() is Treatment.REDIRECTED:
+            self._host.spawn(self._redirect_consumers())
+
+    def _consumers(self) -> Treatment:
+        if self.role.role is Role.STANDBY and not self._topic.settings.standby_consumers_allowed:
+            return Treatment.REFUSED
+        return self.role.serving.consumers
+
+    def _may_go(self, subscription: GatedSubscription) -> bool:
+        return self.role.subscriptions_ready or subscription.drained
+
+    def _local_consumers(self) -> list[Consumer]:
+        subscriptions = list(self._topic.subscriptions.values())
+        return [consumer for subscription in subscriptions for consumer in self._local_consumers_of(subscription)]
+
+    def _local_consumers_of(self, subscription: GatedSubscription) -> list[Consumer]:
+        return [consumer for consumer in subscription.consumers if not self._is_exempt(consumer.request)]
+
+    def _is_exempt(self, request: SubscribeRequest) -> bool:
+        """Return True for replication, and for readers of whole entries, whose positions are those of this cluster."""
+        return request.reads_entries or sending_cluster(request.subscription, self._host.replicator_prefix) is not None
+
+    def _refusal(self, treatment: Treatment) -> ServiceNotReady:
+        role, about = self.role, self.role.about(self._topic.name)
+        if treatment is Treatment.REDIRECTED:
+            return TopicMoved(f"{about}: {role}", role.service_url, role.service_url_tls)
+        return ServiceNotReady(f"{about}: {self._topic.name} is served at the other site, or here once it is active")
+
+
+def _is_local(request: ProducerRequest) -> bool:
+    return not (request.remote or is_lane(request.name or ""))

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from interpulse.model.errors import PulsarError, TopicMoved, error_for_wire_code
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.commands import consumer_moved, encode, producer_moved
+from interpulse.wire.commands import consumer_moved, encode, producer_moved, success
 from interpulse.wire.ids import unsigned
 
 _TYPES: Final = pb.BaseCommand
@@ -67,10 +67,22 @@ def error_response(command: pb.BaseCommand, error: PulsarError) -> bytes:
 
 
 def redirection(command: pb.BaseCommand, error: TopicMoved) -> bytes:
-    """Return the frames that send the client to another cluster. They take the place of an answer, as in Pulsar."""
-    if command.type == _TYPES.PRODUCER:
-        return producer_moved(command.producer.producer_id, error.service_url, error.service_url_tls)
-    return consumer_moved(command.subscribe.consumer_id, error.service_url, error.service_url_tls)
+    """Return the frames that send the client to another cluster.
+
+    They take the place of an answer for a new producer, as in Pulsar. A consumer and a producer that reconnects get a
+    success before: without it, C++ consumers that reconnect deadlock, and producers wait for the doubled time of all
+    their attempts. A producer with a schema needs its version from a real answer, so it gets none either.
+    """
+    if command.type == _TYPES.SUBSCRIBE:
+        subscribe = command.subscribe
+        moved = consumer_moved(subscribe.consumer_id, error.service_url, error.service_url_tls)
+        return success(subscribe.request_id) + moved
+    producer = command.producer
+    moved = producer_moved(producer.producer_id, error.service_url, error.service_url_tls)
+    if not producer.epoch or producer.HasField("schema"):
+        return moved
+    reopened = pb.CommandProducerSuccess(request_id=producer.request_id, producer_name=producer.producer_name)
+    return encode(reopened) + moved
 
 
 def failed_answer(request_type: int, request_id: int, code: int, message: str) -> bytes:

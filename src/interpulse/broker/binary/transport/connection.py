@@ -261,6 +261,9 @@ class ClientConnection(asyncio.Protocol):
         if opened is None:
             return
         opened.sink.abandon()
+        self._ignore_sends(producer_id)
+
+    def _ignore_sends(self, producer_id: int) -> None:
         now = self.loop.time()
         self._closed_producers.pop(producer_id, None)
         self._closed_producers[producer_id] = now
@@ -378,6 +381,8 @@ class ClientConnection(asyncio.Protocol):
         _logger.debug("request refused address=%s type=%s reason=%s", self.address, command.type, error)
         self.context.inconsistencies.note(error, lambda: f"{requester_of(command)} at {self.address}")
         if isinstance(error, TopicMoved) and self.protocol.accepts_redirect:
+            if command.type == pb.BaseCommand.PRODUCER:
+                self._ignore_sends(command.producer.producer_id)
             self.output.send(redirection(command, error))
         else:
             self.output.send(error_response(command, error))

@@ -35,6 +35,7 @@ BODILESS = {
     ("POST", f"{NAMESPACE}/clearBacklog/{{subscription}}"),
     ("POST", f"{NAMESPACE}/{{bundle}}/clearBacklog"),
     ("POST", f"{NAMESPACE}/{{bundle}}/clearBacklog/{{subscription}}"),
+    ("POST", f"{NAMESPACE}/failover/apply"),
     ("POST", f"{NAMESPACE}/unsubscribe/{{subscription}}"),
     ("POST", f"{NAMESPACE}/{{bundle}}/unsubscribe/{{subscription}}"),
     ("PUT", f"{NAMESPACE}/unload"),

@@ -6,9 +6,16 @@ import re
 
 import pytest
 
-from interpulse.model.clusters import ClusterData, FailureDomain
-from interpulse.model.errors import Conflict, InvalidRequest, PreconditionFailed
-from interpulse.rules.clusters import check_cluster_data, check_failure_domain, check_peers
+from interpulse.model.changes import SetClusterMigration
+from interpulse.model.clusters import ClusterData, ClusterMigration, FailureDomain
+from interpulse.model.errors import ClusterNotFound, Conflict, InvalidRequest, PreconditionFailed, PulsarError
+from interpulse.rules.clusters import (
+    ClusterView,
+    check_cluster_data,
+    check_failure_domain,
+    check_peers,
+    decide_set_migration,
+)
 
 
 @pytest.mark.parametrize(
@@ -66,3 +73,28 @@ def test_brokers_are_in_one_domain_only() -> None:
     check_failure_domain(FailureDomain(("x:1",)), others)
     with pytest.raises(Conflict, match=r"\[a:1, b:1\] already exists in d"):
         check_failure_domain(FailureDomain(("b:1", "a:1", "z:1")), others)
+
+
+WEST = ClusterMigration(True, broker_service_url="pulsar://west:6650")
+
+
+def test_migration_when_set_then_replaces_the_former_one() -> None:
+    view = ClusterView("east", ClusterData())
+    assert decide_set_migration(view, WEST).changes == (SetClusterMigration("east", WEST),)
+    assert decide_set_migration(view, ClusterMigration()).changes == (SetClusterMigration("east", ClusterMigration()),)
+
+
+@pytest.mark.parametrize(
+    ("stored", "migration", "refusal", "words"),
+    [
+        (None, WEST, ClusterNotFound, "Cluster does not exist: east"),
+        (ClusterData(), ClusterMigration(True), PreconditionFailed, "needs brokerServiceUrl or brokerServiceUrlTls"),
+        (ClusterData(), ClusterMigration(True, service_url="http://w"), PreconditionFailed, "needs brokerServiceUrl"),
+        (ClusterData(), ClusterMigration(broker_service_url="http://w"), InvalidRequest, "Illegal broker service url"),
+    ],
+)
+def test_migration_when_it_leads_nowhere_then_refused(
+    stored: ClusterData | None, migration: ClusterMigration, refusal: type[PulsarError], words: str
+) -> None:
+    with pytest.raises(refusal, match=words):
+        decide_set_migration(ClusterView("east", stored), migration)

@@ -9,6 +9,7 @@ from interpulse.model.errors import (
     NamespaceNotFound,
     NotAllowed,
     PulsarError,
+    ServiceNotReady,
     TopicInconsistent,
     TopicLimitReached,
     TopicNotFound,
@@ -104,6 +105,13 @@ class TestMayCreate:
     )
     def test_may_create(self, view: TopicView, expected: bool) -> None:
         assert may_create(view) is expected
+
+    def test_may_create_when_a_role_suspends_it_then_not_ready_only_where_the_policy_allows_it(self) -> None:
+        with pytest.raises(ServiceNotReady, match="standby"):
+            may_create(view_of("x", creation_suspended="standby"))
+        assert not may_create(view_of("x", auto_creation=OFF, creation_suspended="standby"))
+        assert may_create(view_of("x-partition-1", 3, creation_suspended="standby"))
+        assert may_create(view_of("__change_events", creation_suspended="standby"))
 
 
 class TestMetadataNames:

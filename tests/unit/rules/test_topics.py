@@ -607,3 +607,20 @@ class TestDelete:
     )
     def test_delete_plain(self, view: TopicView, force: bool, refusal: Any) -> None:
         assert outcome(decide_delete_plain, view, force=force) is refusal
+
+
+class TestSuspendedCreation:
+    """Topics of a namespace whose role is fenced or standby."""
+
+    VIEW = view_of("x", creation_suspended="standby", auto_creation=replace(PLAIN, replicator_allowed=False))
+
+    def test_clients_ask_again(self) -> None:
+        assert outcome(decide_partitions, self.VIEW, create=True) is ServiceNotReady
+        assert outcome(decide_open, self.VIEW, by=CLIENT, create=True) is ServiceNotReady
+        assert outcome(decide_partitions, self.VIEW, create=False) is TopicNotFound
+
+    def test_replicators_create_what_the_policy_allows(self) -> None:
+        assert decide_open(self.VIEW, by=REPLICATOR, create=True).changes == (CreateTopicRecord(self.VIEW.name),)
+
+    def test_existing_topics_are_opened(self) -> None:
+        assert decide_open(replace(self.VIEW, recorded=True), by=CLIENT, create=True).changes == ()

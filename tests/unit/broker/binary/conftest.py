@@ -254,6 +254,7 @@ class FakeContext:
         self.policies_unchanged = False
         self.topic = FakeTopic(TopicName.parse(TOPIC))
         self.opened: list[tuple[Any, ...]] = []
+        self.admitted: list[SchemaInfo] = []
         self.registered: list[tuple[Any, ...]] = []
         self.failure: Exception | None = None
         self.no_room: PulsarError | None = None
@@ -316,6 +317,8 @@ class FakeContext:
         return Existence(TopicKind.ABSENT if name.local_name == "missing" else TopicKind.NON_PARTITIONED)
 
     async def admit_producer(self, topic: TopicName, schema: SchemaInfo | None, *, by: Any) -> int | None:
+        if schema is not None:
+            self.admitted.append(schema)
         return None if schema is None else 5
 
     async def admit_consumer(self, topic: TopicName, schema: SchemaInfo, *, topic_active: bool) -> None:

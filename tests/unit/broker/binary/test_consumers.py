@@ -8,9 +8,10 @@ import pytest
 
 from interpulse.broker.binary.transport import sinks
 from interpulse.broker.live.api import Delivery, InitialPosition, KeyRange, SubType
-from interpulse.model.errors import ConsumerBusy, NotAllowed, ServerError
+from interpulse.model.errors import ConsumerBusy, NotAllowed, ServerError, TopicMoved
 from interpulse.model.ids import LATEST, MessageId, Position
 from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.rules.failover_role import FailoverRole, Role
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry, with_broker_metadata
 from interpulse.wire.ids import message_id_to_wire
@@ -290,6 +291,40 @@ async def test_end_of_topic_when_reached_then_only_java_is_told(dial: Any, versi
     client.send(commands.flow(1, 10))
     consumer.sink.end_of_topic(1)
     assert bool(await client.answers()) is sent
+
+
+async def test_consumer_when_the_topic_moved_then_success_and_redirect(client: Any) -> None:
+    """C++ consumers that reconnect deadlock without the success."""
+    client.context.topic.failover_gate.refusal = TopicMoved("it moved", "pulsar://west:6650")
+    client.send(commands.subscribe(5, 1, TOPIC, "s"))
+    success, moved, closed = (answer.command for answer in await client.answers())
+    assert success.success.request_id == 5
+    assert moved.topicMigrated.resource_type == pb.CommandTopicMigrated.Consumer
+    assert (moved.topicMigrated.resource_id, moved.topicMigrated.brokerServiceUrl) == (1, "pulsar://west:6650")
+    assert (closed.close_consumer.consumer_id, closed.close_consumer.request_id) == (1, 2**64 - 1)
+    client.send(commands.flow(1, 10), commands.ack(1, [pb.MessageIdData(ledgerId=1, entryId=1)]))
+    assert await client.answers() == []
+    assert client.context.topic.consumers == []
+
+
+async def test_consumer_when_the_topic_moves_then_redirected(client: Any) -> None:
+    consumer = await client.subscribe()
+    consumer.sink.consumer_moved(1, FailoverRole(Role.MOVED, 1, "", "pulsar+ssl://west:6651"))
+    moved, closed = (answer.command for answer in await client.answers())
+    assert (moved.topicMigrated.brokerServiceUrl, moved.topicMigrated.brokerServiceUrlTls) == (
+        "",
+        "pulsar+ssl://west:6651",
+    )
+    assert closed.close_consumer.consumer_id == 1
+
+
+async def test_consumer_when_its_client_is_too_old_for_a_redirect_then_closed(dial: Any) -> None:
+    client = dial()
+    await client.greet(protocol_version=19)
+    consumer = await client.subscribe()
+    consumer.sink.consumer_moved(1, FailoverRole(Role.MOVED, 1, "pulsar://west:6650"))
+    (closed,) = await client.answers()
+    assert closed.command.close_consumer.consumer_id == 1
 
 
 async def test_close_by_broker_when_consumer_is_open_then_client_is_told(client: Any) -> None:

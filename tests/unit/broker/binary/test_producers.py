@@ -19,11 +19,13 @@ from interpulse.model.errors import (
     ProducerBusy,
     ProducerFenced,
     ServerError,
+    TopicMoved,
     TopicNotFound,
 )
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
+from interpulse.rules.failover_role import FailoverRole, Role
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
 from interpulse.wire.frames import Frame
@@ -127,6 +129,62 @@ async def test_producer_when_refused_then_error_with_its_code(client: Any, failu
     client.context.failure = failure
     error = await client.ask(commands.producer(3, 1, TOPIC))
     assert (error.request_id, error.error, error.message) == (3, failure.wire_code, str(failure))
+
+
+MOVED = TopicMoved("it moved", "pulsar://west:6650", "pulsar+ssl://west:6651")
+SCHEMA = SchemaInfo(SchemaType.STRING)
+
+
+def redirect_of(frames: list[Frame]) -> tuple[int, str, str]:
+    """The two frames by which a producer is sent to another cluster."""
+    moved, closed = (frame.command for frame in frames)
+    assert (closed.close_producer.producer_id, closed.close_producer.request_id) == (1, 2**64 - 1)
+    where = moved.topicMigrated
+    assert where.resource_type == pb.CommandTopicMigrated.Producer
+    return where.resource_id, where.brokerServiceUrl, where.brokerServiceUrlTls
+
+
+@pytest.mark.parametrize(("epoch", "schema"), [(0, None), (1, SCHEMA)], ids=["new", "with-schema"])
+async def test_producer_when_the_topic_moved_then_redirected_without_an_answer_or_a_schema(
+    client: Any, epoch: int, schema: SchemaInfo | None
+) -> None:
+    client.context.topic.failover_gate.refusal = MOVED
+    client.send(commands.producer(1, 1, TOPIC, name="p", epoch=epoch, schema=schema))
+    assert redirect_of(await client.answers()) == (1, "pulsar://west:6650", "pulsar+ssl://west:6651")
+    assert client.context.admitted == []
+
+
+async def test_producer_when_it_returns_to_a_topic_that_moved_then_success_comes_first_and_its_sends_are_ignored(
+    client: Any,
+) -> None:
+    client.context.topic.failover_gate.refusal = MOVED
+    client.send(commands.producer(7, 1, TOPIC, name="p", epoch=2))
+    success, *redirect = await client.answers()
+    assert (success.command.producer_success.request_id, success.command.producer_success.producer_name) == (7, "p")
+    assert redirect_of(redirect)[0] == 1
+    client.send(commands.send(1, 7, ENTRY))
+    assert await client.answers() == []
+    assert not client.transport.closed
+
+
+async def test_producer_when_the_topic_moves_then_redirected(client: Any) -> None:
+    producer = await client.open_producer()
+    producer.sink.producer_moved(1, FailoverRole(Role.MOVED, 1, "pulsar://west:6650"))
+    assert redirect_of(await client.answers()) == (1, "pulsar://west:6650", "")
+    client.send(commands.send(1, 7, ENTRY))
+    assert await client.answers() == []
+
+
+async def test_producer_when_its_client_is_too_old_for_a_redirect_then_closed_and_refused_for_now(dial: Any) -> None:
+    client = dial()
+    await client.greet(protocol_version=19)
+    producer = await client.open_producer()
+    producer.sink.producer_moved(1, FailoverRole(Role.MOVED, 1, "pulsar://west:6650"))
+    (closed,) = await client.answers()
+    assert closed.command.close_producer.producer_id == 1
+    client.context.topic.failover_gate.refusal = MOVED
+    error = await client.ask(commands.producer(2, 1, TOPIC))
+    assert (error.error, error.message) == (ServerError.ServiceNotReady, "it moved")
 
 
 async def test_producer_when_name_is_invalid_then_code_17(client: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.tenancy.clusters import Clusters, FailureDomains, IsolationPolicyRecords
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
-from interpulse.model.clusters import ClusterData, FailureDomain
+from interpulse.model.clusters import ClusterData, ClusterMigration, FailureDomain
 from interpulse.model.errors import (
     ClusterNotFound,
     Conflict,
@@ -167,3 +167,27 @@ async def test_domains_when_two_want_the_same_broker_at_once_then_one_gets_it(be
     )
     assert len([each for each in results if isinstance(each, Conflict)]) == 1
     assert len(await bench.domains.list("west")) == 1
+
+
+async def test_migration_when_set_then_stored_at_pulsars_place_and_goes_with_its_cluster(
+    store: MemoryMetadataStore,
+) -> None:
+    clusters, west = Clusters(store), ClusterMigration(True, broker_service_url="pulsar://west:6650")
+    await clusters.create("north", ClusterData())
+    assert await clusters.migration("north") is None
+    await clusters.set_migration("north", west)
+    found = await store.get("/admin/clusters/north/policies")
+    assert found is not None
+    assert json.loads(found.value) == {
+        "migrated": True,
+        "migratedClusterUrl": {"brokerServiceUrl": "pulsar://west:6650"},
+    }
+    assert await clusters.migration("north") == west
+    await clusters.delete("north")
+    assert await clusters.list() == ["east"]
+
+
+async def test_migration_when_its_record_is_invalid_then_metadata_error(store: MemoryMetadataStore) -> None:
+    await store.commit([Put("/admin/clusters/east/policies", b"[]")])
+    with pytest.raises(MetadataError, match="The migration of a cluster is invalid"):
+        await Clusters(store).migration("east")

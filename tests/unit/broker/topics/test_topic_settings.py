@@ -20,6 +20,7 @@ from interpulse.model.policies.policy_records import (
     RetentionPolicies,
     SubscribeRate,
 )
+from interpulse.rules.failover_role import ACTIVE, FailoverRole, Role
 
 TOPIC = TopicName.parse("persistent://t/n/orders")
 SYSTEM = TopicName.parse("persistent://t/n/__change_events")
@@ -55,6 +56,7 @@ BY_KEY: list[tuple[dict[str, str], str, Any]] = [
     ({"brokerServiceCompactionThresholdInBytes": "5"}, "compaction_threshold_bytes", 5),
     ({"encryptionRequireOnProducer": "true"}, "encryption_required", True),
     ({"subscriptionTypesEnabled": "Shared,Exclusive"}, "subscription_types_enabled", {"Shared", "Exclusive"}),
+    ({"standbyConsumers": "refuse"}, "standby_consumers_allowed", False),
     ({"ttlDurationDefaultInSeconds": "5"}, "message_ttl_seconds", 5),
     ({"defaultRetentionTimeInMinutes": "5"}, "retention", RetentionPolicies(5, 0)),
     ({"brokerDeduplicationEnabled": "true"}, "deduplication_enabled", True),
@@ -189,3 +191,18 @@ def test_reader_when_namespace_or_config_is_another_one_then_reads_them_again() 
                     found = reader.read(name, topic, namespace, of_broker)
                     assert found == topic_settings(name, topic, namespace, of_broker)
     assert reader.read(TOPIC, topics[0], None, config) is reader.read(TOPIC, topics[0], None, config)
+
+
+FENCED = FailoverRole(Role.FENCED, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [("a", FENCED), ("a-partition-1", FENCED), ("__change_events", ACTIVE), ("interpulse-failover-a", ACTIVE)],
+)
+def test_role_when_the_namespace_has_one_then_topics_of_users_have_it(name: str, role: FailoverRole) -> None:
+    topic = TopicName.parse(f"persistent://t/n/{name}")
+    reader, policies = TopicSettingsReader(), TopicPolicies()
+    assert reader.read(TOPIC, policies, None, BrokerConfig(), FENCED).role == FENCED
+    assert reader.read(topic, policies, None, BrokerConfig(), FENCED).role == role
+    assert reader.read(TOPIC, policies, None, BrokerConfig()).role == ACTIVE

@@ -157,3 +157,19 @@ def test_delete_when_everything_is_meant_then_tenants_go_first(web: StubWeb, run
         "/admin/v2/clusters/east",
     ]
     assert result.stderr.splitlines()[-1] == "t deleted"
+
+
+def test_migration_when_typed_then_is_asked_for(web: StubWeb, run_admin: RunAdmin) -> None:
+    urls = ("--service-url", "http://w", "--broker-url", "pulsar://w:1", "--broker-url-secure", "pulsar+ssl://w:2")
+    assert run_admin("clusters", "update-cluster-migration", "east", "--migrated", *urls).exit_code == 0
+    assert (web.last.method, web.last.target) == ("POST", f"{ROOT}/east/migrate?migrated=true")
+    assert web.last.body == {
+        "serviceUrl": "http://w",
+        "brokerServiceUrl": "pulsar://w:1",
+        "brokerServiceUrlTls": "pulsar+ssl://w:2",
+    }
+    assert run_admin("clusters", "update-cluster-migration", "east").exit_code == 0
+    assert web.last.target == f"{ROOT}/east/migrate?migrated=false"
+    web.answer("GET", f"{ROOT}/east/migrate", {"migrated": False, "migratedClusterUrl": None})
+    printed = run_admin("clusters", "get-cluster-migration", "east").stdout
+    assert json.loads(printed) == {"migrated": False, "migratedClusterUrl": {"empty": True}}

@@ -1,5 +1,6 @@
 """``namespaces``, apart from the policies."""
 
+import json
 from typing import Any
 
 import pytest
@@ -28,6 +29,8 @@ ROOT = "/admin/v2/namespaces/t/ns"
             ["a"],
         ),
         ("set-allowed-clusters t/ns -c a", "POST", f"{ROOT}/allowedClusters", ["a"]),
+        ("update-migration-state t/ns --migrated", "POST", f"{ROOT}/migration", True),
+        ("update-migration-state t/ns", "POST", f"{ROOT}/migration", False),
     ],
 )
 def test_change_when_typed_then_is_asked_for(
@@ -194,3 +197,14 @@ def test_properties_when_asked_for_then_are_printed(web: StubWeb, run_admin: Run
     assert run_admin("namespaces", "get-property", "t/ns", "-k", "none").stdout == "null\n"
     assert run_admin("namespaces", "remove-property", "t/ns", "--key", "a").stdout == "007\n"
     assert (web.last.method, web.last.target) == ("DELETE", f"{ROOT}/property/a")
+
+
+def test_failover_role_when_set_then_prints_the_positions(web: StubWeb, run_admin: RunAdmin) -> None:
+    answer = {"role": "moved;epoch=4;url=pulsar://w:1", "positions": {"persistent://t/ns/x": "1:2"}}
+    web.answer("POST", f"{ROOT}/failover", answer)
+    options = ("--role", "moved", "--epoch", "4", "--url", "pulsar://w:1", "--subscriptions-ready")
+    printed = run_admin("namespaces", "set-failover-role", "t/ns", *options)
+    assert json.loads(printed.stdout) == answer
+    assert web.last.body == {"role": "moved", "epoch": 4, "url": "pulsar://w:1", "subscriptionsReady": True}
+    web.answer("GET", f"{ROOT}/failover", {"role": "active;epoch=0", "epoch": 0, "since": None})
+    assert '"role" : "active;epoch=0"' in run_admin("namespaces", "get-failover-role", "t/ns").stdout

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from interpulse.client import Client
+from interpulse.client.failover.auto import AutoFailover
+from interpulse.client.failover.sites import Site
 from interpulse.model.ids import Position
 from interpulse.testing.broker import InProcessBroker
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support import commands
 from tests.support.raw_client import RawClient, entry
 from tests.support.rest_client import Reply, call
-from tests.support.waiting import until
+from tests.support.site_pair import TOPIC as SITES_TOPIC
+from tests.support.site_pair import site_pair
+from tests.support.waiting import eventually, until
 
 NAMESPACE = "public/default"
 TOPIC = "persistent://public/default/orders"
@@ -118,3 +127,98 @@ async def test_client_of_an_older_protocol_then_is_refused_for_now(pulsar_broker
             pb.ServiceNotReady,
             "Namespace public/default has moved to another cluster, epoch 7",
         )
+
+
+async def test_consumers_when_refused_on_standby_then_wait_for_the_role(pulsar_broker: InProcessBroker) -> None:
+    pulsar_broker.admin.topics.create_subscription(TOPIC, "s")
+    pulsar_broker.admin.brokers.set_dynamic_configuration("standbyConsumers", "refuse")
+    await set_role(pulsar_broker, "standby", 1)
+    with RawClient(pulsar_broker.service_url) as client:
+        about = "Namespace public/default is standby, epoch 1"
+        assert refusal(client, commands.subscribe(1, 1, TOPIC, "s")) == (pb.ServiceNotReady, about)
+        pulsar_broker.admin.brokers.set_dynamic_configuration("standbyConsumers", "allow")
+        until(lambda: isinstance(client.ask(commands.subscribe(2, 1, TOPIC, "s")), pb.CommandSuccess))
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({"role": "fence", "epoch": 1}, "The body needs a role of active, fenced, standby, moved, and an epoch from 0"),
+        ({"role": "fenced"}, "The body needs a role"),
+        ({"role": "fenced", "epoch": -1}, "The body needs a role"),
+        ({"role": "moved", "epoch": 1}, "The role moved cannot be set: moved needs a url"),
+        ({"role": "active", "epoch": 1, "url": WEST}, "The role active cannot be set: only moved has a url"),
+    ],
+)
+async def test_role_that_is_malformed_then_refused_and_nothing_is_stored(
+    pulsar_broker_session: InProcessBroker, body: dict[str, Any], reason: str
+) -> None:
+    reply = await call(pulsar_broker_session.web_url, "POST", f"namespaces/{NAMESPACE}/failover", body)
+    assert (reply.status, reply.reason[: len(reason)]) == (400, reason)
+    assert pulsar_broker_session.admin.namespaces.properties(NAMESPACE) == {}
+
+
+async def test_role_of_a_missing_namespace_then_not_found(pulsar_broker_session: InProcessBroker) -> None:
+    body = {"role": "fenced", "epoch": 1}
+    reply = await call(pulsar_broker_session.web_url, "POST", "namespaces/public/missing/failover", body)
+    assert (reply.status, reply.reason) == (404, "Namespace does not exist")
+
+
+async def test_migration_then_shown_like_pulsar_does_and_taken_back(pulsar_broker: InProcessBroker) -> None:
+    admin, url = pulsar_broker.admin, pulsar_broker.web_url
+    shown = await call(url, "GET", "clusters/standalone/migrate")
+    assert shown.json == {"migrated": False, "migratedClusterUrl": {"empty": True}}
+    reply = await call(url, "POST", f"namespaces/{NAMESPACE}/migration", True)
+    assert (reply.status, reply.reason[:37]) == (409, "There is no cluster to redirect to: s")
+    urls = {"serviceUrl": "http://west.example:8080", "brokerServiceUrl": WEST}
+    for migrated in ("true", "false"):
+        reply = await call(url, "POST", f"clusters/standalone/migrate?migrated={migrated}", urls)
+        assert reply.status == 204
+        shown = await call(url, "GET", "clusters/standalone/migrate")
+        assert shown.json == {"migrated": migrated == "true", "migratedClusterUrl": {**urls, "empty": False}}
+    admin.namespaces.set_migrated(NAMESPACE, True)
+    assert admin.namespaces.policies_json(NAMESPACE)["migrated"] is True
+    assert admin.namespaces.failover_role(NAMESPACE)["role"] == f"moved;epoch=0;url={WEST}"
+    with RawClient(pulsar_broker.service_url) as client:
+        client.send(commands.producer(1, 1, TOPIC))
+        assert client.answer().command.topicMigrated.brokerServiceUrl == WEST
+        admin.namespaces.set_migrated(NAMESPACE, False)
+        client.answer()
+        assert isinstance(client.ask(commands.producer(2, 1, TOPIC)), pb.CommandProducerSuccess)
+    reply = await call(url, "POST", "clusters/other/migrate?migrated=true", urls)
+    assert (reply.status, reply.reason) == (
+        412,
+        "This is a broker of cluster standalone; clients of other are redirected by its own",
+    )
+
+
+async def test_namespace_url_then_counts_before_that_of_the_cluster(pulsar_broker: InProcessBroker) -> None:
+    pulsar_broker.admin.namespaces.set_property(NAMESPACE, "interpulse.failover.url", WEST)
+    pulsar_broker.admin.namespaces.set_migrated(NAMESPACE, True)
+    assert pulsar_broker.admin.namespaces.failover_role(NAMESPACE)["role"] == f"moved;epoch=0;url={WEST}"
+    reply = await set_role(pulsar_broker, "moved", 2)
+    assert reply.json["role"] == f"moved;epoch=2;url={WEST}"
+
+
+async def test_client_when_its_site_is_lost_and_the_other_is_on_standby_then_waits_for_promotion(
+    tmp_path: Path,
+) -> None:
+    """F19."""
+    with site_pair(tmp_path) as pair:
+        pair.west.admin.topics.create(SITES_TOPIC)
+        pair.west.admin.namespaces.set_failover_role(NAMESPACE, "standby", 1)
+        rules = AutoFailover([pair.east.service_url, pair.west.service_url], fail_after=2, interval_s=0.05, timeout_s=2)
+        async with Client(pair.east.service_url, failover=rules, backoff_max_ms=200) as client:
+            producer = await client.create_producer(SITES_TOPIC, batch_messages_max=1)
+            await producer.send(b"on east")
+            await asyncio.to_thread(pair.east.stop)
+            pending = [await producer.enqueue(b"%d" % number) for number in range(20)]
+            await eventually(lambda: client.site == Site(pair.west.service_url))
+            assert not any(future.done() for future in pending)
+            stats = await asyncio.to_thread(pair.west.admin.topics.stats, SITES_TOPIC)
+            assert (stats["msgInCounter"], stats["publishers"]) == (0, [])
+            await asyncio.to_thread(pair.west.admin.namespaces.set_failover_role, NAMESPACE, "active", 2)
+            await asyncio.gather(*pending)
+            reader = await client.create_reader(SITES_TOPIC)
+            contents = [(await reader.read_next(60_000)).content for _ in pending]
+            assert contents == [b"%d" % number for number in range(20)]

@@ -13,6 +13,7 @@ import pytest
 from interpulse.model.clusters import ClusterMigration
 from interpulse.model.ids import Position
 from interpulse.testing.broker import BrokerFactory, InProcessBroker
+from tests.interop.conftest import JavaCheck
 from tests.support.official_client import connected, receive, receive_all
 
 pytestmark = pytest.mark.interop
@@ -153,3 +154,12 @@ def test_clients_when_the_cluster_is_migrated_then_go_there_until_it_is_taken_ba
     with RedirectedClient(east.service_url) as client:
         assert client.echo("there again") == "there again"
     assert [received(site) for site in sites] == [1, 2]
+
+
+def test_java_clients_when_the_namespace_moves_then_follow_to_the_other_broker_and_back(
+    sites: tuple[InProcessBroker, InProcessBroker], java_check: JavaCheck
+) -> None:
+    addresses = [address for site in sites for address in (site.service_url, site.web_url)]
+    lines = java_check("Redirected.java", *addresses).splitlines()
+    assert lines == ["at 0", "waiting 1", "at 1", "waiting 2", "at 2"]
+    assert [received(site) for site in sites] == [3, 2]

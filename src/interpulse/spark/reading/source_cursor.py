@@ -18,6 +18,7 @@ from interpulse.spark.reading.planner import TopicEnd
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.cursor_promise import ENTRY_READER_PROPERTY
 from interpulse.wire.frames import MessageRun
 from interpulse.wire.ids import message_id_to_wire, position_from_wire
 
@@ -115,6 +116,7 @@ class SourceCursor:
             initialPosition=pb.CommandSubscribe.Earliest if begins_early else pb.CommandSubscribe.Latest,
             force_topic_creation=False,
             read_compacted=(self._options.read_compacted and not self._durable) or None,
+            metadata=commands.pairs({ENTRY_READER_PROPERTY: "true"}),
         )
 
     def acknowledge(self, position: Position) -> None:

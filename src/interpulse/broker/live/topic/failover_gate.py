@@ -7,6 +7,7 @@ sent become durable and get their receipts, and only then the producers are clos
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
@@ -14,10 +15,12 @@ from interpulse.broker.live.api import ProducerRequest, SubscribeRequest, TopicH
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.topic.topic_clients import TopicClients
-from interpulse.model.errors import ServiceNotReady, TopicMoved
+from interpulse.model.errors import PersistenceError, PulsarError, ServiceNotReady, TopicMoved
 from interpulse.model.names import TopicName
 from interpulse.rules.failover_role import Role, Treatment, is_lane
 from interpulse.rules.replication import sending_cluster
+
+log = logging.getLogger(__name__)
 
 _RECHECK_MS: Final = 1000
 """Time between two looks at the backlog of consumers that are redirected once they have drained it."""
@@ -92,6 +95,8 @@ class FailoverGate:
         except ServiceNotReady:
             consumer.close()
             raise
+        if self._consumers() is Treatment.REDIRECTED:
+            self._recheck_later()
         return consumer
 
     async def use(self, settings: TopicSettings) -> None:
@@ -110,8 +115,8 @@ class FailoverGate:
     async def _close_producers(self) -> None:
         role = self.role
         leaving = self._topic.producers.leave_some(_is_local)
-        if leaving:
-            await self._topic.settle()
+        if leaving and not await self._settled():
+            return
         for producer in leaving:
             self.closed_producers += not producer.closed
             if role.role is Role.MOVED:
@@ -119,14 +124,33 @@ class FailoverGate:
             else:
                 producer.close_by_broker()
 
+    async def _settled(self) -> bool:
+        """Wait for the answers of all publishes. Return False if the topic is being closed, with its clients."""
+        try:
+            await self._topic.settle()
+        except PersistenceError:
+            if self._topic.clients.refusal is None:
+                raise
+            return False
+        return True
+
     async def _redirect_consumers(self) -> None:
-        role = self.role
-        for subscription in list(self._topic.subscriptions.values()):
-            consumers = self._local_consumers_of(subscription)
-            if consumers and self._may_go(subscription):
-                await subscription.store_acknowledgements()
+        try:
+            for subscription in list(self._topic.subscriptions.values()):
+                await self._redirect_drained(subscription)
+        finally:
+            self._recheck_later()
+
+    async def _redirect_drained(self, subscription: GatedSubscription) -> None:
+        role, consumers = self.role, self._local_consumers_of(subscription)
+        if consumers and self._may_go(subscription):
+            await subscription.store_acknowledgements()
+            if role == self.role:
                 for consumer in consumers:
                     consumer.redirect(role)
+
+    def _recheck_later(self) -> None:
+        """Look again in a while if consumers are left that have not drained their backlog."""
         if not self._rechecking and self._local_consumers():
             self._rechecking = True
             self._host.call_later(_RECHECK_MS, self._recheck)
@@ -134,7 +158,13 @@ class FailoverGate:
     def _recheck(self) -> None:
         self._rechecking = False
         if self._topic.clients.refusal is None and self._consumers() is Treatment.REDIRECTED:
-            self._host.spawn(self._redirect_consumers())
+            self._host.spawn(self._redirect_again())
+
+    async def _redirect_again(self) -> None:
+        try:
+            await self._redirect_consumers()
+        except PulsarError as error:
+            log.warning("consumers not redirected, retrying every second topic=%s error=%s", self._topic.name, error)
 
     def _consumers(self) -> Treatment:
         if self.role.role is Role.STANDBY and not self._topic.settings.standby_consumers_allowed:

@@ -135,6 +135,35 @@ async def test_move_when_a_subscription_has_a_backlog_then_its_consumers_drain_i
     assert not topic.subscription("s").dirty
 
 
+async def test_move_when_a_topic_is_loaded_later_then_consumers_drain_their_backlog_too(bench: Any) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    await bench.publish(topic, 0)
+    await bench.registry.unload(topic.name)
+    bench.settings = MOVED
+    topic = await bench.topic()
+    consumer, sink = await bench.consumer(topic)
+    assert sink.numbers() == [0]
+    consumer.acknowledge(topic.positions.durable)
+    await eventually(lambda: sink.moved == [(1, WEST)])
+
+
+async def test_move_when_taken_back_while_acknowledgements_are_stored_then_consumers_stay(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await bench.topic()
+    consumer, sink = await bench.consumer(topic)
+    await bench.publish(topic, 0)
+    consumer.acknowledge(topic.positions.durable)
+
+    async def take_back(subscription: object) -> None:
+        await topic.failover_gate.use(TopicSettings())
+
+    monkeypatch.setattr(type(topic.subscription("s")), "store_acknowledgements", take_back)
+    await topic.apply(MOVED)
+    assert (sink.moved, sink.closed) == ([], [])
+
+
 async def test_move_when_subscriptions_are_ready_there_then_nothing_is_drained(bench: Any) -> None:
     topic = await bench.topic()
     _, sink = await bench.consumer(topic)

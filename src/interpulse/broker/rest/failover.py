@@ -12,7 +12,7 @@ from typing import Any, Final
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.rest.http.at_owner import answers_of_partitions
 from interpulse.broker.rest.http.bodies import CLUSTER_URL, FAILOVER_ROLE
-from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.call import UNSET, Answer, Call, Route, answer_json
 from interpulse.broker.rest.topic_stats import INTERNAL_STATS
 from interpulse.model.clusters import ClusterMigration
 from interpulse.model.errors import InvalidRequest, PreconditionFailed
@@ -105,7 +105,7 @@ async def get_cluster_migration(call: Call) -> Answer:
     return answer_json((await call.context.clusters.migration(name) or ClusterMigration()).to_json())
 
 
-async def set_cluster_migration(call: Call) -> None:
+async def set_cluster_migration(call: Call) -> Answer:
     """Redirect the clients of this cluster to another one, or end that. No topic is terminated."""
     name, local = call.param("cluster"), call.context.namespaces.local_cluster
     if name != local:
@@ -114,6 +114,7 @@ async def set_cluster_migration(call: Call) -> None:
     migration = ClusterMigration.of_urls(urls, migrated=call.flag("migrated"))
     await call.context.clusters.set_migration(name, migration)
     await call.context.registry.policies_changed()
+    return UNSET  # 200, as from Pulsar
 
 
 ROUTES: Final = (

@@ -12,7 +12,7 @@ from interpulse.client import Client
 from interpulse.client.failover.auto import AutoFailover
 from interpulse.client.failover.sites import Site
 from interpulse.model.ids import Position
-from interpulse.testing.broker import InProcessBroker
+from interpulse.testing.broker import BrokerFactory, InProcessBroker
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support import commands
 from tests.support.raw_client import RawClient, entry
@@ -222,3 +222,28 @@ async def test_client_when_its_site_is_lost_and_the_other_is_on_standby_then_wai
             reader = await client.create_reader(SITES_TOPIC)
             contents = [(await reader.read_next(60_000)).content for _ in pending]
             assert contents == [b"%d" % number for number in range(20)]
+
+
+async def test_client_when_the_namespace_is_fenced_and_moved_then_goes_on_at_the_other_site_and_back(
+    pulsar_broker_factory: BrokerFactory,
+) -> None:
+    east, west = pulsar_broker_factory(clusterName="east"), pulsar_broker_factory(clusterName="west")
+
+    async def move(here: InProcessBroker, there: InProcessBroker, epoch: int) -> None:
+        await set_role(here, "fenced", epoch)
+        await set_role(there, "active", epoch)
+        await set_role(here, "moved", epoch, url=there.service_url)
+
+    for site in (east, west):
+        site.admin.topics.create_subscription(TOPIC, "s")
+    async with Client(east.service_url, backoff_max_ms=200) as client:
+        producer, consumer = await client.create_producer(TOPIC, name="p"), await client.subscribe(TOPIC, "s")
+        for epoch, sites in enumerate(((east, west), (west, east)), 1):
+            await asyncio.to_thread(until, lambda at=sites[0]: at.admin.topics.stats(TOPIC)["publishers"])
+            await move(*sites, epoch)
+            await producer.send(b"%d" % epoch)
+            message = await consumer.receive(60_000)
+            assert message.content == b"%d" % epoch
+            consumer.acknowledge(message)
+            stats = await asyncio.to_thread(sites[1].admin.topics.stats, TOPIC)
+            assert stats["msgInCounter"] == 1

@@ -81,6 +81,8 @@ class ConnectionHandler:
         self._timeout_ms = timeout_ms
         self._patient = patient
         self._reconnecting: asyncio.Task[None] | None = None
+        self._assigned_url: str | None = None
+        """Broker that was assigned while the owner was opening."""
         self._backoff = session.backoff()
         self._connected_at = 0.0
         self._loop = asyncio.get_running_loop()
@@ -102,6 +104,7 @@ class ConnectionHandler:
         )
 
     async def _register(self, assigned_url: str | None = None) -> None:
+        assigned_url, self._assigned_url = assigned_url or self._assigned_url, None
         connection = await self._session.connect(self._topic, assigned_url=assigned_url)
         await self._owner.register(connection)
 
@@ -111,13 +114,14 @@ class ConnectionHandler:
         self._session.topic_in_use = self._topic
         self._connected_at = self._loop.time()
 
-    def on_lost(self) -> bool:
+    def on_lost(self, assigned_url: str | None = None) -> bool:
         """Forget the lost connection. Return True if there was one.
 
-        While the owner is opening there is none, and opening retries by itself.
+        While the owner is opening there is none, and opening retries by itself, next at ``assigned_url``.
         """
         had_one = self.connection is not None
         self.connection = None
+        self._assigned_url = None if had_one else assigned_url
         return had_one
 
     def reconnect(self, assigned_url: str | None = None, *, after: asyncio.Future[None] | None = None) -> None:

@@ -350,7 +350,7 @@ class PartitionConsumer:
 
     def on_disconnected(self, assigned_url: str | None) -> None:
         """Drop messages that the application has not received. The broker sends them again."""
-        if not self._handler.on_lost():
+        if not self._handler.on_lost(assigned_url):
             return
         self._inbox.discard(self)
         self._unpacker.clear()

@@ -313,7 +313,7 @@ class SendQueue:
             self._start_over()
 
     def on_disconnected(self, assigned_url: str | None) -> None:
-        if self._handler.on_lost() and self.failure is None:
+        if self._handler.on_lost(assigned_url) and self.failure is None:
             self._handler.reconnect(assigned_url)
 
     # ---- Internals

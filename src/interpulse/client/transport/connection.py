@@ -420,12 +420,19 @@ class Connection(asyncio.Protocol):
             consumer = self.consumers.take(gone.consumer_id)
             self._disconnect(consumer, gone.assignedBrokerServiceUrl, gone.assignedBrokerServiceUrlTls)
         elif kind == pb.BaseCommand.TOPIC_MIGRATED:
-            moved = command.topicMigrated
-            is_producer = moved.resource_type == pb.CommandTopicMigrated.Producer
-            taken = self.producers.take(moved.resource_id) if is_producer else self.consumers.take(moved.resource_id)
-            self._disconnect(taken, moved.brokerServiceUrl, moved.brokerServiceUrlTls)
+            self._on_topic_migrated(command.topicMigrated)
         else:
             self._on_news(command)
+
+    def _on_topic_migrated(self, moved: pb.CommandTopicMigrated) -> None:
+        if moved.resource_type == pb.CommandTopicMigrated.Producer:
+            producer = self.producers.take(moved.resource_id)
+            self._disconnect(producer, moved.brokerServiceUrl, moved.brokerServiceUrlTls)
+            return
+        consumer = self.consumers.take(moved.resource_id)
+        if consumer is not None:
+            consumer.on_leaving()  # at the other cluster its acknowledgements would name other messages
+        self._disconnect(consumer, moved.brokerServiceUrl, moved.brokerServiceUrlTls)
 
     def _on_news(self, command: pb.BaseCommand) -> None:
         """Handle commands for a consumer or watcher other than messages."""

@@ -561,6 +561,22 @@ async def test_consumer_when_its_topic_is_deleted_then_takers_hear_of_it(stage: 
     await stage.consumer.close()
 
 
+async def test_consumer_when_redirected_then_takes_no_acknowledgement_to_the_other_cluster(stage: Stage) -> None:
+    await stage.open()
+    stage.deliver(0, single(b"a"))
+    (message,) = await stage.take()
+    stage.consumer.acks.acknowledge(message)
+    async with ScriptedBroker() as west:
+        moved = pb.CommandTopicMigrated(
+            resource_id=stage.consumer_id, resource_type=pb.CommandTopicMigrated.Consumer, brokerServiceUrl=west.url
+        )
+        stage.broker.peers[-1].say(commands.encode(moved))
+        await west.heard(pb.BaseCommand.FLOW)
+        await stage.consumer.close()
+        assert west.count(pb.BaseCommand.ACK) == 0
+    assert stage.broker.count(pb.BaseCommand.ACK) == 1
+
+
 async def test_consumer_when_closed_then_sends_its_acknowledgements_first(stage: Stage) -> None:
     await stage.open(start=None)
     stage.deliver(0, single(b"a"))

@@ -12,6 +12,7 @@ from interpulse.client import Client
 from interpulse.client.failover.auto import AutoFailover
 from interpulse.client.failover.sites import Site
 from interpulse.model.ids import Position
+from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.testing.broker import BrokerFactory, InProcessBroker
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support import commands
@@ -247,3 +248,17 @@ async def test_client_when_the_namespace_is_fenced_and_moved_then_goes_on_at_the
             consumer.acknowledge(message)
             stats = await asyncio.to_thread(sites[1].admin.topics.stats, TOPIC)
             assert stats["msgInCounter"] == 1
+
+
+async def test_client_when_it_opens_in_a_moved_namespace_then_goes_to_the_other_site_without_delay(
+    pulsar_broker_factory: BrokerFactory,
+) -> None:
+    east, west = pulsar_broker_factory(clusterName="east"), pulsar_broker_factory(clusterName="west")
+    await set_role(east, "moved", 1, url=west.service_url)
+    async with Client(east.service_url, backoff_max_ms=200) as client, asyncio.timeout(20):
+        consumer = await client.subscribe(TOPIC, "s")
+        producer = await client.create_producer(TOPIC, schema=SchemaInfo(SchemaType.STRING))
+        await producer.send(b"there")
+        assert (await consumer.receive(10_000)).content == b"there"
+    stats = await asyncio.to_thread(west.admin.topics.stats, TOPIC)
+    assert stats["msgInCounter"] == 1

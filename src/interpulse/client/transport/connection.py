@@ -425,14 +425,24 @@ class Connection(asyncio.Protocol):
             self._on_news(command)
 
     def _on_topic_migrated(self, moved: pb.CommandTopicMigrated) -> None:
+        handler_id = moved.resource_id
+        listener: ProducerListener | ConsumerListener | None
         if moved.resource_type == pb.CommandTopicMigrated.Producer:
-            producer = self.producers.take(moved.resource_id)
-            self._disconnect(producer, moved.brokerServiceUrl, moved.brokerServiceUrlTls)
-            return
-        consumer = self.consumers.take(moved.resource_id)
-        if consumer is not None:
-            consumer.on_leaving()  # at the other cluster its acknowledgements would name other messages
-        self._disconnect(consumer, moved.brokerServiceUrl, moved.brokerServiceUrlTls)
+            unanswered = self.producers.opening_request(handler_id)
+            listener = self.producers.take(handler_id)
+        else:
+            unanswered = self.consumers.opening_request(handler_id)
+            listener = consumer = self.consumers.take(handler_id)
+            if consumer is not None:
+                consumer.on_leaving()  # at the other cluster its acknowledgements would name other messages
+        self._disconnect(listener, moved.brokerServiceUrl, moved.brokerServiceUrlTls)
+        if unanswered is not None:
+            self._give_up_answer(unanswered, NotConnected(f"redirected to {moved.brokerServiceUrl}"))
+
+    def _give_up_answer(self, request_id: int, failure: PulsarError) -> None:
+        pending = self._pending.get(request_id)
+        if pending is not None and not pending.future.done():
+            pending.future.set_exception(failure)
 
     def _on_news(self, command: pb.BaseCommand) -> None:
         """Handle commands for a consumer or watcher other than messages."""

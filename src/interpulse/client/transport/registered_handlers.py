@@ -80,6 +80,8 @@ class RegisteredHandlers(Generic[L]):
         self._closing = closing
         self._patience_s = patience_ms / 1000
         self._handlers: dict[int, L] = {}
+        self._opening: dict[int, Message] = {}
+        """Commands that open listeners and have no answer yet, by the ids of the listeners."""
         self._given_up: dict[asyncio.Task[None], tuple[int, Hashable]] = {}
         """Abandoned openings that are not closed yet, with their ids and the names they hold."""
         self.get = self._handlers.get
@@ -98,6 +100,7 @@ class RegisteredHandlers(Generic[L]):
         await self._wait_for_given_up(handler_id, holds)
         self._handlers[handler_id] = listener
         accepted: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._opening[handler_id] = content
         try:
             answer = await self._sender.request(content, accepted=accepted)
         except BaseException as error:
@@ -109,6 +112,8 @@ class RegisteredHandlers(Generic[L]):
             else:
                 accepted.cancel()
             raise
+        finally:
+            self._opening.pop(handler_id, None)
         if handler_id not in self._handlers:
             raise NotConnected("the broker closed it while it was opening")
         return answer
@@ -148,6 +153,11 @@ class RegisteredHandlers(Generic[L]):
     def take(self, handler_id: int) -> L | None:
         """Remove a listener that the broker has closed, and return it."""
         return self._handlers.pop(handler_id, None)
+
+    def opening_request(self, handler_id: int) -> int | None:
+        """Return the id of the request that opens a listener; None if it is answered."""
+        content = self._opening.get(handler_id)
+        return None if content is None else int(content.request_id)  # type: ignore[attr-defined]  # set when it is sent
 
     def disconnect_all(self) -> None:
         """Notify all listeners of the lost connection."""

@@ -577,6 +577,26 @@ async def test_consumer_when_redirected_then_takes_no_acknowledgement_to_the_oth
     assert stage.broker.count(pb.BaseCommand.ACK) == 1
 
 
+async def test_consumer_when_redirected_in_place_of_an_answer_then_opens_at_the_other_cluster(stage: Stage) -> None:
+    async with ScriptedBroker() as west:
+
+        def redirect(peer: Peer, frame: Frame) -> None:
+            moved = pb.CommandTopicMigrated(
+                resource_id=frame.command.subscribe.consumer_id,
+                resource_type=pb.CommandTopicMigrated.Consumer,
+                brokerServiceUrl=west.url,
+            )
+            peer.say(commands.encode(moved))
+
+        stage.broker.scripts[pb.BaseCommand.SUBSCRIBE] = redirect
+        opening = asyncio.create_task(stage.open())
+        await west.heard(pb.BaseCommand.FLOW)
+        assert stage.broker.count(pb.BaseCommand.SUBSCRIBE) == 1
+        opening.cancel()
+        await asyncio.wait([opening])
+        await stage.consumer.close()
+
+
 async def test_consumer_when_closed_then_sends_its_acknowledgements_first(stage: Stage) -> None:
     await stage.open(start=None)
     stage.deliver(0, single(b"a"))

@@ -133,6 +133,15 @@ class LaneState(NamedTuple):
         """Source position up to which a lane of entries has copied its topic-partition."""
         return max(self.reached, unpack_sequence(self.sequence_id))
 
+    def joined(self, other: LaneState) -> LaneState:
+        """Return what two reports of the same lane show together. All of it only rises."""
+        return LaneState(
+            max(self.sequence_id, other.sequence_id),
+            max(self.target, other.target),
+            max(self.claimed, other.claimed),
+            max(self.reached, other.reached),
+        )
+
 
 UNTOUCHED = LaneState(NO_SEQUENCE, EARLIEST)
 """State of an unknown lane. Reading back begins at the earliest entry of the target."""

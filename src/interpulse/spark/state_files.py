@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from interpulse.model.ids import EARLIEST, Position
-from interpulse.spark.lanes import LaneState, dump_lanes, load_lanes, topic_of_key
+from interpulse.spark.lanes import UNTOUCHED, LaneState, dump_lanes, load_lanes, topic_of_key
 from interpulse.spark.position_files import PositionFiles
 from interpulse.spark.state_disk import LOCAL_DISK, StateDisk, write_atomically
 
@@ -183,9 +183,14 @@ class LaneFiles:
         self._replace(self._root / "anchors.json", dump_lanes(anchors))
 
     def commit(self, batch: int, changed: Mapping[str, LaneState]) -> None:
-        """Record the lanes after a batch: the changed ones, and the others as they were."""
+        """Record the lanes after a batch: the changed ones, and the others as they were.
+
+        A repeated batch may know less of a lane than its first commit, whose positions may be acknowledged by now.
+        """
         _, before = self.newest(below=batch)
-        self._replace(self._lanes / f"{batch}.json", dump_lanes({**before, **changed}))
+        lanes = {**before, **self._load(self._lanes / f"{batch}.json")}
+        merged = {key: lanes.get(key, UNTOUCHED).joined(state) for key, state in changed.items()}
+        self._replace(self._lanes / f"{batch}.json", dump_lanes({**lanes, **merged}))
         for old in sorted(self._batches())[:-_KEPT]:
             self._disk.unlink(self._lanes / f"{old}.json")
 

@@ -167,3 +167,15 @@ def acknowledged_copies_forgotten() -> None:
         return begin(self)[0], {}
 
     LaneFiles.begin_attempt = forgetful  # type: ignore[method-assign]
+
+
+def lane_file_replaced() -> None:
+    """241: a repeated batch replaces the lane file of its first commit, whose positions are acknowledged by now."""
+
+    commit = LaneFiles.commit
+
+    def replacing(self: LaneFiles, batch: int, changed: Mapping[str, LaneState]) -> None:
+        self._disk.unlink(self._lanes / f"{batch}.json")
+        commit(self, batch, changed)
+
+    LaneFiles.commit = replacing  # type: ignore[method-assign]

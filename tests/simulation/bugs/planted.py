@@ -114,6 +114,7 @@ _NUMBERED = [
         lanes.forgotten_lane_taken_for_a_new_one,
         lanes.copies_acknowledged_before_their_receipts,
         lanes.acknowledged_copies_forgotten,
+        lanes.lane_file_replaced,
     ),
     *_numbered(
         "mesh",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from interpulse.model.ids import EARLIEST, Position
-from interpulse.spark.lanes import LaneState, lane_key, pack_sequence
+from interpulse.spark.lanes import NO_SEQUENCE, LaneState, lane_key, pack_sequence
 from interpulse.spark.state_disk import LocalDisk, write_atomically
 from interpulse.spark.state_files import LAST_COMMIT_FILE, NO_BATCH, TOPICS_FILE, LaneFiles, load_summaries
 
@@ -34,12 +34,15 @@ def test_lanes_that_did_not_move_are_carried_on(tmp_path):
     assert files.newest()[1] == {"a": state(2), "b": state(7)}
 
 
-def test_commit_of_a_replayed_batch_starts_from_the_one_before(tmp_path):
+def test_commit_of_a_replayed_batch_keeps_what_the_first_one_recorded(tmp_path):
+    """The repeated tasks may find nothing left to do, and what was written is acknowledged on the source meanwhile."""
     files = LaneFiles(str(tmp_path))
     files.commit(0, {"a": state(1)})
-    files.commit(1, {"b": state(9)})
-    files.commit(1, {"a": state(2)})
-    assert files.newest()[1] == {"a": state(2)}
+    first = LaneState(20, Position(2, 7), claimed=3, reached=Position(5, 9))
+    files.commit(1, {"a": first, "b": state(9)})
+    files.commit(1, {"a": LaneState(NO_SEQUENCE, EARLIEST, claimed=6, reached=Position(5, 1)), "c": state(2)})
+    assert files.newest()[1] == {"a": first._replace(claimed=6), "b": state(9), "c": state(2)}
+    assert files.newest(below=1)[1] == {"a": state(1)}
 
 
 def test_a_hundred_files_are_kept(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 PROGRAM = Path(sys.executable).with_name("interpulse")
 HELP_SECONDS_MAX = 0.5
-STARTED_WITH_MAX = 300
+STARTED_WITH_MAX = 302
 STARTED_WITH = (
     "interpulse.cli.main",
     "interpulse.cli.programs",

@@ -182,7 +182,12 @@ async def acknowledge(call: Call) -> Answer:
     check_replicated_enabled(call)
     topic, subscription = await open_single(call, "Acknowledge"), call.subscription
     expected = body.get("resets")
-    done = await backlog_operations.acknowledge(topic, subscription, _acknowledgements(body), resets=expected)
+    reset_as = body.get("resetAs")
+    if reset_as is not None and ("markDelete" not in body or body.get("ranges") or body.get("masks")):
+        raise InvalidRequest("A reset (resetAs) has a markDelete and neither ranges nor masks")
+    done = await backlog_operations.acknowledge(
+        topic, subscription, _acknowledgements(body), resets=expected, reset_as=reset_as
+    )
     if done.refused:
         reason = f"Subscription {subscription} of topic {topic.name} has been reset {done.resets} times, not {expected}"
         return answer_json({"reason": f"{reason}; nothing was acknowledged", "resets": done.resets}, status=409)

@@ -441,6 +441,7 @@ class TopicsAdmin:
         mark_delete: Position | None = None,
         ranges: Iterable[tuple[int, int, int]] = (),
         masks: Iterable[tuple[int, int, Sequence[int]]] = (),
+        reset_as: int | None = None,
     ) -> int:
         """Acknowledge entries as if consumers had; return the number of entries of which something is new.
 
@@ -448,9 +449,13 @@ class TopicsAdmin:
         before it, a range is ledger, first entry and last entry. A mask is ledger, entry and the 64-bit words of a
         batch, in which bit i is 1 while message i is not acknowledged. Raise Conflict if the subscription was reset
         more or less often than ``resets``, and InvalidRequest for a position that is not in the log.
+
+        ``reset_as`` carries a reset of the subscription on another cluster: only what is up to ``mark_delete`` remains
+        acknowledged, consumers connect again, and the subscription counts that many resets.
         """
         body = {
             "resets": resets,
+            "resetAs": reset_as,
             "markDelete": None if mark_delete is None else str(mark_delete),
             "ranges": [list(each) for each in ranges],
             "masks": [[ledger, entry, list(words)] for ledger, entry, words in masks],

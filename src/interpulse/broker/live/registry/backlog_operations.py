@@ -90,13 +90,20 @@ class Acknowledged(NamedTuple):
 
 
 async def acknowledge(
-    topic: Topic, subscription: str, acknowledgements: Acknowledgements, *, resets: int | None
+    topic: Topic,
+    subscription: str,
+    acknowledgements: Acknowledgements,
+    *,
+    resets: int | None,
+    reset_as: int | None = None,
 ) -> Acknowledged:
     """Acknowledge what consumers acknowledged on another cluster; durable on return.
 
-    With ``resets``, do so only if the subscription has been reset that often. Raise SubscriptionNotFound, also for
-    cursors that are no subscriptions of clients, OperationNotAllowed for a reader, and InvalidRequest for a position
-    that is not in the log.
+    With ``resets``, do so only if the subscription has been reset that often. With ``reset_as``, carry a reset instead:
+    only what is up to the mark-delete position remains acknowledged, and ``reset_as`` is the number of resets then.
+
+    Raise SubscriptionNotFound, also for cursors that are no subscriptions of clients, OperationNotAllowed for a reader,
+    and InvalidRequest for a position that is not in the log.
     """
     target = topic.subscription_set.of_client(subscription)
     async with target.changing:
@@ -106,6 +113,9 @@ async def acknowledge(
         count = target.cursor.resets
         if resets is not None and resets != count:
             return Acknowledged(0, count, refused=True)
+        if reset_as is not None:
+            await target.reset_from_elsewhere(acknowledgements.mark_delete or EARLIEST, reset_as)
+            return Acknowledged(0, reset_as)
         new = target.acknowledge_from_elsewhere(acknowledgements)
     await topic.flush()
     topic.check_open()

@@ -17,6 +17,7 @@ from interpulse.broker.live.api import HostedTopic
 from interpulse.broker.live.registry.topic_tasks import AnyTopic, loaded_in_turns
 from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.broker.live.topic.topic import Topic
+from interpulse.model.errors import ServiceNotReady
 from interpulse.model.names import NamespaceName, TopicName
 
 TICK_SECONDS: Final = 0.2
@@ -56,7 +57,9 @@ class Journal:
     def look_at(self, topic: Topic) -> None:
         """Note the subscriptions that changed since the last look at this topic."""
         before, now = self._seen.pop(topic.name, {}), {}
-        for subscription in filter(self._is_noted, topic.subscription_set.of_clients()):
+        for subscription in topic.subscription_set.of_clients():
+            if not (self._is_noted(subscription) or subscription in before):
+                continue  # one that lost its mark is noted, so that this is seen
             now[subscription] = subscription.cursor.changes
             if before.get(subscription) != subscription.cursor.changes:
                 self._note(topic.name, subscription)
@@ -141,14 +144,19 @@ class CursorChanges:
         return journal
 
     async def wait(self, journal: Journal, number: int, seconds: float) -> None:
-        """Wait until something changes after this number, for so many seconds at most."""
+        """Wait until something changes after this number, for so many seconds at most.
+
+        Raise ServiceNotReady when the broker stops.
+        """
         self._waiting += 1
         if not self._looking:
             self._looking = True
             self._spawn(self._look_around())
         try:
             async with asyncio.timeout(seconds):
-                while journal.number <= number and not self._stopping:
+                while journal.number <= number:
+                    if self._stopping:
+                        raise ServiceNotReady("The broker is shutting down")
                     journal.news.clear()
                     await journal.news.wait()
         except TimeoutError:
@@ -157,7 +165,7 @@ class CursorChanges:
             self._waiting -= 1
 
     def stop_waiting(self) -> None:
-        """Answer the calls that wait, because the broker stops."""
+        """End the calls that wait, because the broker stops."""
         self._stopping = True
         for journal in self._journals.values():
             journal.news.set()

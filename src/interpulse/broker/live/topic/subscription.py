@@ -355,6 +355,17 @@ class Subscription:
             self._owner.cursor_placed(self)
             await self._owner.store_cursor(self)
 
+    async def reset_from_elsewhere(self, mark_delete: Position, resets: int) -> None:
+        """Close the consumers, and move back as the subscription was on another cluster; the caller holds `changing`.
+
+        ``resets`` is the number of resets there.
+        """
+        self.close_consumers()
+        self._reset(mark_delete)
+        self.cursor.resets = resets
+        self._owner.cursor_placed(self)
+        await self._owner.store_cursor(self)
+
     def _reset(self, mark_delete: Position) -> None:
         self.cursor.reset(mark_delete)
         self._owner.cursors_changed()

@@ -237,7 +237,7 @@ RESET_POSITION: Final = Body(
 )
 
 ACKNOWLEDGEMENTS: Final = Body(
-    "acknowledgements", {"resets": LONG, "markDelete": POSITION, "ranges": ARRAY, "masks": ARRAY}
+    "acknowledgements", {"resets": LONG, "resetAs": LONG, "markDelete": POSITION, "ranges": ARRAY, "masks": ARRAY}
 )
 
 MESSAGE_POSITION: Final = Body(

@@ -118,6 +118,11 @@ class PositionRuns:
         """Yield the runs, rising."""
         return map(self._run, range(len(self)))
 
+    @property
+    def last(self) -> Run | None:
+        """The last run; None if there is none."""
+        return self._run(-1) if self._lengths else None
+
     def _run(self, index: int) -> Run:
         source, target = self._source, self._target
         return Run(
@@ -184,34 +189,33 @@ class PositionRuns:
             f"copied these entries again; read the positions from the target again"
         )
 
-    def to_target(self, ledger: int, first: int, last: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the copies of entries ``first`` to ``last`` of a source ledger: target ledger, first and last entry.
+    def to_target(self, first: Position, last: Position) -> Iterator[tuple[Position, Position]]:
+        """Yield the copies of the source entries from ``first`` to ``last``: first and last one of each run.
 
-        Ranges rise. Entries without a known copy are left out. Use all of it before the map changes.
+        They rise. Entries without a known copy are left out. Use all of it before the map changes.
         """
-        return self._translated(self._source, self._target, ledger, first, last)
+        return self._translated(self._source, self._target, first, last)
 
-    def to_source(self, ledger: int, first: int, last: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the originals of entries ``first`` to ``last`` of a target ledger; see :meth:`to_target`."""
-        return self._translated(self._target, self._source, ledger, first, last)
+    def to_source(self, first: Position, last: Position) -> Iterator[tuple[Position, Position]]:
+        """Yield the originals of the target entries from ``first`` to ``last``; see :meth:`to_target`."""
+        return self._translated(self._target, self._source, first, last)
 
     def _translated(
-        self, side: _Starts, other: _Starts, ledger: int, first: int, last: int
-    ) -> Iterator[tuple[int, int, int]]:
-        for index in range(*self._overlap(side, Position(ledger, first), last - first + 1)):
-            start, length = side.entries[index], self._lengths[index]
-            low, high = max(first, start), min(last, start + length - 1)
-            if low <= high:
-                distance = other.entries[index] - start
-                yield other.ledgers[index], low + distance, high + distance
+        self, side: _Starts, other: _Starts, first: Position, last: Position
+    ) -> Iterator[tuple[Position, Position]]:
+        for index in range(self._overlap(side, first, 0)[0], side.before(last.ledger, last.entry + 1)):
+            ledger, start, count = side.ledgers[index], side.entries[index], self._lengths[index]
+            low, high = max(first, (ledger, start)), min(last, (ledger, start + count - 1))
+            there, distance = other.ledgers[index], other.entries[index] - start
+            yield Position(there, low[1] + distance), Position(there, high[1] + distance)
 
     def target_of(self, position: Position) -> Position | None:
         """Return the position of the copy of a source entry; None if it has no known copy."""
-        return _first(self.to_target(*position, position.entry))
+        return _first(self.to_target(position, position))
 
     def source_of(self, position: Position) -> Position | None:
         """Return the position of the original of a target entry; None if it is not known as a copy."""
-        return _first(self.to_source(*position, position.entry))
+        return _first(self.to_source(position, position))
 
     def target_before(self, position: Position) -> Position | None:
         """Return the copy of the last source entry at or before a position that has one; None if there is none."""
@@ -259,9 +263,9 @@ class PositionRuns:
         return cls(load_runs(data))
 
 
-def _first(ranges: Iterator[tuple[int, int, int]]) -> Position | None:
-    ledger, entry, _ = next(ranges, (None, None, None))
-    return None if ledger is None or entry is None else Position(ledger, entry)
+def _first(ranges: Iterator[tuple[Position, Position]]) -> Position | None:
+    first, _ = next(ranges, (None, None))
+    return first
 
 
 def _joined(parts: Sequence[Run]) -> Run:

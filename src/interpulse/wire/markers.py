@@ -57,13 +57,23 @@ def parse_marker(entry: bytes | memoryview) -> Marker | None:
     return Marker(parsed.metadata, payload) if payload.IsInitialized() else None
 
 
-def build_marker(payload: MarkerPayload, publish_time_ms: int, *, replicate_to: Sequence[str] = ()) -> bytes:
-    """Return the entry of a marker for the clusters ``replicate_to``; () = for all."""
+def build_marker(
+    payload: MarkerPayload,
+    publish_time_ms: int,
+    *,
+    replicate_to: Sequence[str] = (),
+    replicated_from: str | None = None,
+) -> bytes:
+    """Return the entry of a marker for the clusters ``replicate_to``; () = for all.
+
+    ``replicated_from`` is the cluster that has written it, if that is another one than where it is stored.
+    """
     metadata = pb.MessageMetadata(
         producer_name=MARKER_PRODUCER,
         sequence_id=0,
         publish_time=publish_time_ms,
         replicate_to=replicate_to,
+        replicated_from=replicated_from,
         marker_type=_TYPES[type(payload)],
     )
     return build_entry(metadata.SerializeToString(), payload.SerializeToString())

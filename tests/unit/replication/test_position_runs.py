@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interpulse.model.ids import LATEST, Position
+from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.replication.position_runs import PositionRuns, Run, dump_runs, load_runs
 
 Copies = list[tuple[Position, Position]]
@@ -72,20 +73,22 @@ def test_runs_added_in_any_order_map_each_entry_both_ways(given_copies: tuple[Co
     assert [*runs] == [*PositionRuns(pieces)], "adding again changes nothing"
 
 
-@given(copies_in_runs(), st.integers(1, 9), st.integers(-1, 9), st.integers(0, 9))
+positions = st.builds(Position, st.integers(1, 12), st.integers(-1, 9))
+
+
+@given(copies_in_runs(), positions, positions)
 def test_ranges_are_translated_like_single_entries(
-    given_copies: tuple[Copies, list[Run]], ledger: int, first: int, length: int
+    given_copies: tuple[Copies, list[Run]], first: Position, last: Position
 ) -> None:
     made, pieces = given_copies
-    runs, last = PositionRuns(pieces), first + length
-    there = [target for source, target in made if source.ledger == ledger and first <= source.entry <= last]
-    assert entries(runs.to_target(ledger, first, last)) == there
-    back = [source for source, target in made if target.ledger == ledger and first <= target.entry <= last]
-    assert entries(runs.to_source(ledger, first, last)) == back
+    runs = PositionRuns(pieces)
+    there = [target for source, target in made if first <= source <= last]
+    assert entries(runs.to_target(first, last)) == there
+    assert entries(runs.to_source(first, last)) == [source for source, target in made if first <= target <= last]
 
 
-def entries(ranges: Any) -> list[Position]:
-    return [Position(ledger, entry) for ledger, first, last in ranges for entry in range(first, last + 1)]
+def entries(ranges: Iterable[tuple[Position, Position]]) -> list[Position]:
+    return [Position(first.ledger, entry) for first, last in ranges for entry in range(first.entry, last.entry + 1)]
 
 
 @given(copies_in_runs())
@@ -93,14 +96,10 @@ def test_translation_there_and_back_is_the_identity_on_copies(given_copies: tupl
     made, pieces = given_copies
     runs = PositionRuns(pieces)
     for part in runs:
-        (there,) = runs.to_target(*part.source, part.source_end.entry)
-        assert entries(runs.to_source(*there)) == entries([(*part.source, part.source_end.entry)])
-    everywhere = sorted({source.ledger for source, _ in made})
+        (there,) = runs.to_target(part.source, part.source_end)
+        assert [*runs.to_source(*there)] == [(part.source, part.source_end)]
     there_and_back = [
-        position
-        for ledger in everywhere
-        for copied in runs.to_target(ledger, 0, LATEST.entry)
-        for position in entries(runs.to_source(*copied))
+        position for copied in runs.to_target(EARLIEST, LATEST) for position in entries(runs.to_source(*copied))
     ]
     assert there_and_back == [source for source, _ in made]
 

@@ -177,9 +177,10 @@ port = 0                      # where Prometheus finds the figures of the job; 0
 host = "127.0.0.1"
 
 [subscriptions]
-sync = false                  # true: carry the subscriptions of the source to the target
-include = "^billing-"         # regular expression: only these; left away: all that last
-interval_ms = 60000
+sync = "marked"               # carry acknowledgements of replicated subscriptions; "all": of all durable ones; "none"
+include = "^billing-"         # regular expression: only these; left away: all of them
+interval_ms = 1000
+rebuild_bytes_per_second = "20m"   # how fast the target is read to find out which entry is the copy of which
 
 [heartbeat]
 namespace = "demo/flights"    # send small messages to a topic there and time them; left away: none
@@ -239,10 +240,9 @@ difference holds the topic. `on_mismatch = "fail"` ends the job with code 1 and 
 on, and are not sent back to it or to the cluster they came from. Use it only if each entry has a single path: in a chain east - middle - west for
 the two jobs that read from the middle, and for no other job; do not use it if clusters form a ring or a full mesh.
 
-With `[subscriptions] sync = true` the job creates the subscriptions of the source on the target, and moves them forward to the last copy of an acknowledged
-message, for consumers that move there. This works at least once, without single acknowledgements beyond a gap, and not while a
-consumer is connected on the target. Use it for one direction only: subscriptions skip messages that producers of the target published before that
-copy. With `[heartbeat]` the job sends small messages to the topic `__interpulse_heartbeat-<name>` of that namespace and reports the time
+The job carries the acknowledgements of replicated subscriptions between both clusters, as [Subscriptions](subscriptions.md#on-both-clusters) describes. With
+`[subscriptions] sync = "all"` it does so for all durable ones, and creates those of the source on the target. With `[map] merge = true` nothing is carried.
+With `[heartbeat]` the job sends small messages to the topic `__interpulse_heartbeat-<name>` of that namespace and reports the time
 each took to the target (`"event": "heartbeat"`, `interpulse_spark_heartbeat_seconds`). With `from_policies` the namespace must be
 replicated.
 """

@@ -274,7 +274,8 @@ async def test_subscription_that_is_created_marked_reset_or_deleted(bench: Bench
     await topics.set_subscription_replicated(TOPIC, "new", True)
     assert await changed() == ["new"]
     await topics.delete_subscription(TOPIC, "new")
-    assert await changed() == []
+    assert await changed() == ["new"]
+    assert page["subscriptions"] == [{"topic": TOPIC, "subscription": "new", "deleted": True}]
 
 
 async def test_wait_then_returns_as_soon_as_a_consumer_acknowledges(bench: Bench) -> None:

@@ -30,7 +30,7 @@ async def job(tmp_path: Path) -> AsyncIterator[Job]:
 
 
 async def test_subscriptions_go_along(job: Job) -> None:
-    await subscriptions_go_along(job, "pulsar.repl.west")
+    await subscriptions_go_along(job, "pulsar.repl.west", into_use=True)
 
 
 async def test_heartbeats_tell_how_long_they_took(job: Job) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import secrets
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -155,13 +156,16 @@ async def copy_log(source: Client, target: Client, topic: TopicName, pipeline: P
         takeover_timeout_ms=1000,
     )
     writer = LaneWriter(BrokerTarget(target.session, options, source=source.session), options, {}, "query")
+    writer.collect_runs()
     end = await last_position(source.session, topic)
     async with EntryReader(source.session, topic, after=EARLIEST, upto=end) as reader:
         await reader.open()
         while runs := await reader.read_runs():
             await writer.copy(str(topic), runs)
-    await writer.finish()
+    reports = await writer.finish()
     await writer.close()
+    copies = {report.topic: report.runs for report in reports if report.runs}
+    pipeline.route.files.positions.write(copies, writer="test")
 
 
 def avro(*fields: str) -> SchemaInfo:
@@ -192,9 +196,12 @@ async def schemas_come_while_they_are_wanted(job: Job) -> None:
     await job.until_connected()
 
 
-async def subscriptions_go_along(job: Job, cursor: str) -> None:
-    """Those of the source are on the target about where they were; what is in use there, or further, is left alone."""
-    job.pipeline = job.selecting(BY_HAND, cursor, subscriptions=SubscriptionSettings(sync=True, interval_ms=1))
+async def subscriptions_go_along(job: Job, cursor: str, *, into_use: bool) -> None:
+    """What is acknowledged on either cluster is on both.
+
+    ``into_use``: also while an exclusive consumer is connected on the target.
+    """
+    job.pipeline = job.selecting(BY_HAND, cursor, subscriptions=SubscriptionSettings(sync="all", interval_ms=20))
     for name in ("billing", "idle"):
         await job.east.topics.create_subscription(FIRST, name, MessageId(*EARLIEST))
     for number in range(10):
@@ -209,29 +216,26 @@ async def subscriptions_go_along(job: Job, cursor: str) -> None:
         await take(job, "east", "billing", 3)
         for _ in range(3):
             await job.turn(2)
-        await backlogs_become(job, billing=6, idle=10)
+        await backlogs_become(job, billing=3 if into_use else 6, idle=10)
     await backlogs_become(job, billing=3, idle=10)
     assert await take(job, "west", "billing", 3) == ["7", "8", "9"]
-    await take(job, "east", "billing", 1)
+    await backlogs_become(job, cluster="east", billing=0, idle=10)
     await take(job, "east", "idle", 9)
     await job.publish("own", None, cluster="west")
     await backlogs_become(job, billing=1, idle=2)
 
-    def moves() -> dict[str, list[tuple[int, int]]]:
-        """The entries at the source and on the target to which each subscription was moved, in order."""
-        entries: dict[str, list[tuple[int, int]]] = {}
-        for event in job.events:
-            if event["event"] == "subscription":
-                source, there = (int(event[name].partition(":")[2]) for name in ("sourcePosition", "position"))
-                entries.setdefault(event["subscription"], []).append((source, there))
-        return entries
+    def done() -> Counter[str]:
+        """Count the carried acknowledgements of each subscription. An event comes after its acknowledgements."""
+        carried = [event for event in job.events if event["event"] == "subscription"]
+        return Counter(name for event in carried for name in [event["subscription"]] * event["acknowledged"])
 
-    # An event comes after its move. A broker may report some acknowledgements before the others of one consumer.
-    await eventually(lambda: {name: made[-1][0] for name, made in moves().items()} == {"billing": 6, "idle": 8})
-    for made in moves().values():
-        # A subscription that was moved while entries were being copied is moved further for the same source position.
-        assert made == sorted(made)
-        assert len({there for _, there in made}) == len(made)
+    await eventually(lambda: done() >= Counter(billing=10, idle=9))
+    assert {event["on"] for event in job.events if event["event"] == "subscription"} == {"east", "west"}
+    if into_use:  # Apache Pulsar may be sent the same again before it shows it
+        assert done() == Counter(billing=10, idle=9)
+
+
+NAMES = ("billing", "idle")
 
 
 async def cursors_are_put_where_the_pipeline_begins(job: Job, cursor: str) -> None:
@@ -309,13 +313,14 @@ async def take(job: Job, cluster: str, subscription: str, count: int) -> list[st
     return [(message.content or b"").decode() for message in messages]
 
 
-async def backlogs_become(job: Job, **expected: int) -> None:
-    """Turn until the subscriptions of the target have so many messages left."""
+async def backlogs_become(job: Job, *, cluster: str = "west", **expected: int) -> None:
+    """Turn until the subscriptions of users on a cluster have so many messages left."""
+    admin = job.east if cluster == "east" else job.west
     async with asyncio.timeout(SECONDS_MAX):
         while True:
             await job.turn(2)
-            shown = (await job.west.topics.stats(FIRST))["subscriptions"]
-            if {name: each["msgBacklog"] for name, each in shown.items()} == expected:
+            shown = (await admin.topics.stats(FIRST))["subscriptions"]
+            if {name: each["msgBacklog"] for name, each in shown.items() if name in NAMES} == expected:
                 return
             await asyncio.sleep(0.05)
 

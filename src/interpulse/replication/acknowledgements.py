@@ -6,8 +6,10 @@ acknowledgements are exchanged: it needs no lock and no clock. Source: docs/refe
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import NamedTuple
 
 from interpulse.model.ids import EARLIEST, Position
@@ -42,7 +44,10 @@ class Acknowledgements:
 
     def holds(self, position: Position) -> bool:
         """Return True if the whole entry is acknowledged."""
-        return position <= self.mark_delete or any(first <= position <= last for first, last in self.beyond)
+        if position <= self.mark_delete:
+            return True
+        index = bisect_right(self.beyond, position, key=itemgetter(0)) - 1
+        return index >= 0 and position <= self.beyond[index].last
 
 
 class News(NamedTuple):

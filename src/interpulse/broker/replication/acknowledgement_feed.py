@@ -133,7 +133,9 @@ class AcknowledgementFeed:
             if len(states) >= SUBSCRIPTIONS_MAX or size >= _BYTES_MAX:
                 return Page(f"{journal.name}.{number}", states, more=True)
             number = change.number
-            if self._is_loaded(change):
+            if change.subscription.deleted:
+                states.append(_deleted(change))
+            elif self._is_loaded(change):
                 states.append(_state(change))
                 size += _size(states[-1])
             await turn.give_way()
@@ -143,6 +145,10 @@ class AcknowledgementFeed:
         topic = self._registry.get(change.topic)
         name = change.subscription.name
         return isinstance(topic, Topic) and topic.subscriptions.get(name) is change.subscription
+
+
+def _deleted(change: Changed) -> State:
+    return {"topic": str(change.topic), "subscription": change.subscription.name, "deleted": True}
 
 
 def _state(change: Changed) -> State:

@@ -1,11 +1,12 @@
 """The replication status of each topic: from the reports of the job, and from the broker's own records.
 
 A record is ``{topic, cluster, state, since, reason, remedy, nextRetryAt, lagEntries, lagMessages, lagSeconds,
-skippedEntries, msgRateOut, msgThroughputOut, batchId, batchMs, provisioned, healedCount, healedReason,
-healedRemedy}``; there is one for each topic (or partition) and remote cluster. Times are milliseconds since 1970, rates
-are per second. The messages that wait are estimated. ``skippedEntries`` were not copied since the job's query was
-started, because time to live or an operator moved the cursor past them. What healed is that of all topics of the
-cluster since the job started, and the newest of it.
+skippedEntries, msgRateOut, msgThroughputOut, batchId, batchMs, provisioned, healedCount, healedReason, healedRemedy,
+subscriptionState, subscriptionReason, subscriptionPending, subscriptionAgeMs}``; there is one for each topic (or
+partition) and remote cluster. Times are milliseconds since 1970, rates are per second. The messages that wait are
+estimated. ``skippedEntries`` were not copied since the job's query was started, because time to live or an operator
+moved the cursor past them. What healed is that of all topics of the cluster since the job started, and the newest of
+it. ``subscriptionState`` is null where no subscription is carried.
 """
 
 from __future__ import annotations
@@ -43,9 +44,14 @@ _LAG: Final = ("lagEntries", "lagMessages", "lagSeconds")
 _RATES: Final = ("msgRateOut", "msgThroughputOut")
 _BATCH: Final = ("batchId", "batchMs")
 _HEALED: Final = ("healedCount", "healedReason", "healedRemedy")
-_FIELDS: Final = ("topic", "cluster", *_IN_STATS, *_LAG, "skippedEntries", *_RATES, *_BATCH, "provisioned", *_HEALED)
-_NUMBERS: Final = ("since", "nextRetryAt", *_LAG, "skippedEntries", *_RATES, *_BATCH, "healedCount")
-_TEXTS: Final = ("reason", "remedy", "provisioned", "healedReason", "healedRemedy")
+_PENDING: Final = ("subscriptionPending", "subscriptionAgeMs")
+_SUBSCRIPTIONS: Final = ("subscriptionState", "subscriptionReason", *_PENDING)
+_OF_COPYING: Final = (*_LAG, "skippedEntries", *_RATES, *_BATCH, "provisioned", *_HEALED)
+_FIELDS: Final = ("topic", "cluster", *_IN_STATS, *_OF_COPYING, *_SUBSCRIPTIONS)
+_NUMBERS: Final = ("since", "nextRetryAt", *_LAG, "skippedEntries", *_RATES, *_BATCH, "healedCount", *_PENDING)
+_TEXTS: Final = (
+    *("reason", "remedy", "provisioned", "healedReason", "healedRemedy", "subscriptionState", "subscriptionReason"),
+)
 _FIELDS_OF_THE_PAST: Final = ("since", "remedy", "nextRetryAt", *_LAG, *_RATES)
 """Members of the last report that no longer apply once a topic is not held."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from itertools import chain, islice
 from typing import Final
 
 from interpulse.client.session import Session
@@ -19,7 +20,7 @@ async def acknowledge_unread(
     session: Session,
     topic: TopicName,
     subscription: str,
-    positions: Sequence[Position],
+    positions: Iterable[Position],
     masks: Mapping[Position, int],
     *,
     consumer_name: str,
@@ -40,13 +41,13 @@ async def acknowledge_unread(
         consumer_name=consumer_name,
         durable=True,
         initialPosition=pb.CommandSubscribe.Earliest,
+        force_topic_creation=False,
     )
-    wanted = [*map(message_id_to_wire, positions)]
-    wanted += [message_id_to_wire(position, words_of(mask)) for position, mask in masks.items()]
+    parts = (message_id_to_wire(position, words_of(mask)) for position, mask in masks.items())
+    wanted = chain(map(message_id_to_wire, positions), parts)
     await connection.consumers.open(consumer_id, _Nothing(), subscribe)
     try:
-        for start in range(0, len(wanted), _AT_ONCE):
-            portion = wanted[start : start + _AT_ONCE]
+        while portion := list(islice(wanted, _AT_ONCE)):
             await connection.request(
                 pb.CommandAck(consumer_id=consumer_id, ack_type=pb.CommandAck.Individual, message_id=portion)
             )

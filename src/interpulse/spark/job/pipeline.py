@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,9 +21,9 @@ from interpulse.spark.job.routes.route import Emit, Route
 from interpulse.spark.job.routes.route_lag import CopyRate, RouteLag, RouteRates
 from interpulse.spark.job.routes.route_query import QueryFailure, RouteQuery
 from interpulse.spark.job.routes.route_topics import RouteTopics, TopicState
-from interpulse.spark.job.routes.subscription_sync import SubscriptionSync
 from interpulse.spark.job.selection import partitions_of
 from interpulse.spark.job.source_backlog import Backlog
+from interpulse.spark.job.subscriptions.subscription_sync import SubscriptionSync
 from interpulse.spark.state_files import HeldRange
 
 if TYPE_CHECKING:
@@ -57,10 +56,8 @@ class Pipeline:
         self._lag = RouteLag(self.route, source)
         self._rates = RouteRates()
         self._live = LiveCopies(self.route.files)
-        self._subscriptions = SubscriptionSync(self.route, source, emit_of_route)
+        self._subscriptions = SubscriptionSync(self.route, source, self._live, emit_of_route)
         self._heartbeat = HeartbeatArrivals(self.route, emit_of_route)
-        self._syncing: asyncio.Task[None] | None = None
-        self._sync_at = 0.0
         self._started = False
         self._away: QueryFailure | None = None
         self._reported_holds: Mapping[str, str] = {}
@@ -76,18 +73,8 @@ class Pipeline:
         await self.topics.update(topics, is_under_way=is_under_way)
         if self.spark is not None:
             await self._query.keep(self.spark, is_away=self.topics.is_away)
-        self._sync_subscriptions()
+        await self._subscriptions.follow(self.topics.ready_partitions(), self.topics.admin, self.topics.session)
         await self._heartbeat.follow(self.topics)
-
-    def _sync_subscriptions(self) -> None:
-        """Carry subscriptions in the background, since it takes a while with many topics."""
-        settings, now = self.route.config.subscriptions, time.monotonic()
-        if not settings.sync or now < self._sync_at or (self._syncing is not None and not self._syncing.done()):
-            return
-        self._sync_at = now + settings.interval_ms / 1000
-        names = self.topics.ready_partitions()
-        run = self._subscriptions.run(names, self.topics.admin, self.topics.session)
-        self._syncing = asyncio.create_task(run)
 
     def take_progress(self, progress: BatchProgress) -> None:
         """Record a completed micro-batch."""
@@ -179,6 +166,7 @@ class Pipeline:
             "healedCount": self._healed_count,
             "healedReason": self._healed_last.get("reason"),
             "healedRemedy": self._healed_last.get("remedy"),
+            **self._subscription_fields(name),
         }
 
     def _throttling_of(self, topic: TopicName, name: str, record: Mapping[str, Any]) -> dict[str, str]:
@@ -198,6 +186,18 @@ class Pipeline:
         seconds = None if backlog is None or backlog.seconds is None else round(backlog.seconds, 3)
         return {"lagEntries": entries, "lagMessages": messages, "lagSeconds": seconds}
 
+    def _subscription_fields(self, name: str) -> dict[str, str | int | None]:
+        """Return the standing of the subscriptions of a topic-partition."""
+        standing = self._subscriptions.standing_of(name)
+        if standing is None:
+            return {}
+        return {
+            "subscriptionState": standing.state,
+            "subscriptionReason": standing.reason,
+            "subscriptionPending": standing.pending,
+            "subscriptionAgeMs": standing.age_ms,
+        }
+
     async def retire(self) -> None:
         """Stop because no policy asks for this cluster any more.
 
@@ -208,9 +208,7 @@ class Pipeline:
 
     async def stop(self) -> None:
         """Stop the query. The batch in progress is replayed at the next start."""
-        if self._syncing is not None:
-            self._syncing.cancel()
-            await asyncio.gather(self._syncing, return_exceptions=True)
+        await self._subscriptions.close()
         await self._heartbeat.close()
         await self._query.stop()
         await self._lag.close()

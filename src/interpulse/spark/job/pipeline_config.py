@@ -30,6 +30,9 @@ from interpulse.spark.topic_map import TopicMap, parse_topic_map
 FORWARD_ORIGIN: Final = "origin"
 ON_MISMATCH_EXPAND: Final = "expand"
 ON_MISMATCH_FAIL: Final = "fail"
+SYNC_ALL: Final = "all"
+SYNC_MARKED: Final = "marked"
+SYNC_NONE: Final = "none"
 
 
 class PipelineConfigError(ValueError):
@@ -147,11 +150,15 @@ class MetricsSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class SubscriptionSettings:
-    """Switch and filter of subscriptions carried to the target: those with ``include`` in the name."""
+    """Subscriptions whose acknowledgements the two clusters exchange: those with ``include`` in the name.
 
-    sync: bool = False
+    ``sync`` is "marked" for replicated subscriptions, "all" for all durable ones, or "none".
+    """
+
+    sync: str = SYNC_MARKED
     include: str | None = None
-    interval_ms: int = 60_000
+    interval_ms: int = 1_000
+    rebuild_bytes_per_second: int = 20 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,6 +199,11 @@ class PipelineConfig:
     lane_epoch: int = 0
     copy_schemas: bool = True
     forward: str = "none"
+
+    @property
+    def carries_subscriptions(self) -> bool:
+        """True if acknowledgements are exchanged. Several topics that are written to one exclude it."""
+        return self.subscriptions.sync != SYNC_NONE and not self.map.merge
 
     @property
     def heartbeat_topic(self) -> TopicName | None:
@@ -255,8 +267,10 @@ def parse_pipeline_config(body: Mapping[str, Any]) -> PipelineConfig:
             problems.append(f"table [{name}] is required")
     source, target, select, subscriptions = map(sections.get, ("source", "target", "select", "subscriptions"))
     topic_map = _topic_map(_table(body, "map", problems), select, problems)
-    if subscriptions is not None and subscriptions.sync and topic_map.merge:
-        problems.append("[subscriptions] sync is not for [map] merge = true: a subscription there is of several topics")
+    if subscriptions is not None and subscriptions.sync != SYNC_NONE and topic_map.merge:
+        problems.append(
+            '[map] merge = true needs [subscriptions] sync = "none": a subscription there is of several topics'
+        )
     if select is not None and not select.from_policies:
         _check_listing(select, problems, has_target="target" in body)
     _check_loop(source, target, problems)
@@ -301,10 +315,17 @@ def _values(kinds: Mapping[str, str], table: Mapping[str, Any], name: str, probl
     values: dict[str, Any] = {}
     for key in filter(kinds.__contains__, table):
         try:
-            values[key] = _value(kinds[key], key, table[key])
+            values[key] = _value(kinds[key], key, _in_present_form(key, table[key]))
         except (ValueError, InvalidTopicName) as error:
             problems.append(f"[{name}] {key}: {error}")
     return values
+
+
+def _in_present_form(key: str, value: Any) -> Any:
+    """Return the present form of a value of an earlier version."""
+    if key == "sync" and isinstance(value, bool):
+        return SYNC_ALL if value else SYNC_NONE
+    return value
 
 
 def _one_of(words: Collection[str], word: str) -> None:
@@ -320,6 +341,7 @@ _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     "namespace": NamespaceName.parse,
     "on_mismatch": partial(_one_of, ("hold", ON_MISMATCH_FAIL, ON_MISMATCH_EXPAND)),
     "service_url": parse_service_url,
+    "sync": partial(_one_of, (SYNC_MARKED, SYNC_ALL, SYNC_NONE)),
 }
 """Checks of strings that are used as written; they refuse unusable ones."""
 

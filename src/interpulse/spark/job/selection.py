@@ -14,7 +14,14 @@ from interpulse.client.config import ServiceUrl
 from interpulse.client.transport.http_session import parse_web_urls
 from interpulse.in_turns import concurrently
 from interpulse.model.clusters import ClusterData
-from interpulse.model.errors import AuthorizationError, NotAllowed, NotFound, NotSupported, RemoteClusterUnavailable
+from interpulse.model.errors import (
+    AuthorizationError,
+    Conflict,
+    NotAllowed,
+    NotFound,
+    NotSupported,
+    RemoteClusterUnavailable,
+)
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.replication.connect import broker_url, credentials_of, tls_of, web_url
@@ -207,6 +214,20 @@ async def is_interpulse(admin: AdminClient) -> bool:
         return "replicationJob" in await admin.brokers.runtime_configuration()
     except (AuthorizationError, NotFound):
         return False
+
+
+async def reports_acknowledgements(admin: AdminClient, namespace: NamespaceName) -> bool:
+    """Return True if brokers say themselves which acknowledgements in a namespace are new.
+
+    Raises the error of a cluster that does not answer.
+    """
+    try:
+        await admin.namespaces.acknowledgements(namespace)
+    except Conflict:
+        return True  # they are turned off there
+    except (NotFound, NotSupported):
+        return False
+    return True
 
 
 async def cursor_name(admin: AdminClient, config: PipelineConfig, remote: str) -> str:

@@ -180,7 +180,8 @@ async def test_acknowledgements_when_sent_then_the_number_of_new_ones_is_read(we
     masks = [(3, 8, [-2])]
     new = await admin.topics.acknowledge(TOPIC, "s", resets=1, mark_delete=Position(3, 4), masks=masks)
     assert (new, web.last.method) == (17, "POST")
-    assert web.last.body == {"resets": 1, "markDelete": "3:4", "ranges": [], "masks": [[3, 8, [-2]]]}
+    body = {"resets": 1, "resetAs": None, "markDelete": "3:4", "ranges": [], "masks": [[3, 8, [-2]]]}
+    assert web.last.body == body
 
 
 async def test_metadata_when_asked_with_creation_then_says_so(web: StubWeb, admin: AdminClient) -> None:

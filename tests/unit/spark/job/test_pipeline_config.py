@@ -28,6 +28,19 @@ def test_policies_need_no_target():
     assert parse_pipeline_config(body).target is None
 
 
+@pytest.mark.parametrize(("given", "sync"), [("marked", "marked"), ("all", "all"), (True, "all"), (False, "none")])
+def test_subscriptions_to_carry_have_a_name_or_the_form_of_earlier_versions(given, sync):
+    config = parse_pipeline_config(GOOD | {"subscriptions": {"sync": given}})
+    assert config.subscriptions.sync == sync
+    assert config.carries_subscriptions == (sync != "none")
+
+
+def test_replicated_subscriptions_are_carried_unless_topics_are_merged():
+    merged = {"map": {"rules": [{"from": "a/(.*)", "to": "b/c"}], "merge": True}}
+    assert parse_pipeline_config(GOOD).carries_subscriptions
+    assert not parse_pipeline_config(GOOD | merged).carries_subscriptions
+
+
 def test_sizes_and_durations_may_have_units():
     limits = parse_pipeline_config(GOOD | {"limits": {"bytes_per_batch": "16m", "poll_ms": "1s"}}).limits
     assert (limits.bytes_per_batch, limits.poll_ms) == (16 << 20, 1000)
@@ -75,8 +88,9 @@ def test_sizes_and_durations_may_have_units():
         ({"limits": {"tasks": 0}}, "not a positive number"),
         (
             {"subscriptions": {"sync": True}, "map": {"rules": [{"from": "a/(.*)", "to": "b/c"}], "merge": True}},
-            r"\[subscriptions\] sync is not for \[map\] merge = true",
+            r"\[map\] merge = true needs \[subscriptions\] sync = ",
         ),
+        ({"subscriptions": {"sync": "some"}}, r"\[subscriptions\] sync: 'some' is not one of marked, all, none"),
         ({"subscriptions": {"include": "("}}, r"\[subscriptions\] include: '\(' is not a regular expression"),
         ({"heartbeat": {"namespace": "a b"}}, r"\[heartbeat\] namespace: "),
         ({"heartbeat": {"interval_ms": 0}}, r"\[heartbeat\] interval_ms: 0 is not a positive number"),

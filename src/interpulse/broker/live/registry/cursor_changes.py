@@ -57,14 +57,15 @@ class Journal:
     def look_at(self, topic: Topic) -> None:
         """Note the subscriptions that changed since the last look at this topic."""
         before, now = self._seen.pop(topic.name, {}), {}
+        for subscription in before:
+            if subscription.deleted:  # first: one of the same name may be there again
+                self._note(topic.name, subscription)
         for subscription in topic.subscription_set.of_clients():
             if not (self._is_noted(subscription) or subscription in before):
                 continue  # one that lost its mark is noted, so that this is seen
             now[subscription] = subscription.cursor.changes
             if before.get(subscription) != subscription.cursor.changes:
                 self._note(topic.name, subscription)
-        for subscription in before.keys() - now.keys():
-            del self._order[subscription]
         if now:
             self._seen[topic.name] = now
 

@@ -53,6 +53,15 @@ class JobMetrics:
             for key, (name, text) in _LAGS.items()
         }
         self._states = self._gauge("topics", "Topic-partitions by state, such as HELD.", "state")
+        self._subscriptions = self._gauge(
+            "subscriptions", "Topic-partitions with carried subscriptions by state, such as BEHIND.", "state"
+        )
+        self._subscription_age = self._gauge(
+            "subscription_age_seconds", "How long the oldest acknowledgement has waited for the copy of its entry."
+        )
+        self._subscription_pending = self._gauge(
+            "subscription_pending", "Acknowledged entries of the source that are not copied yet."
+        )
         self._server, self._thread = start_http_server(port, addr=host, registry=self.registry)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
@@ -99,8 +108,21 @@ class JobMetrics:
         self._states.clear()
         for labels, count in states.items():
             self._states.labels(*labels).set(count)
+        self._show_subscriptions(records)
         for key in _LAGS:
             self._show_lag(key, [record for record in records if record.get(key) is not None])
+
+    def _show_subscriptions(self, records: Records) -> None:
+        carried = [record for record in records if record.get("subscriptionState")]
+        for gauge in (self._subscriptions, self._subscription_age, self._subscription_pending):
+            gauge.clear()
+        states = Counted((record["cluster"], record["subscriptionState"]) for record in carried)
+        for labels, count in states.items():
+            self._subscriptions.labels(*labels).set(count)
+        for cluster in {record["cluster"] for record in carried}:
+            there = [record for record in carried if record["cluster"] == cluster]
+            self._subscription_age.labels(cluster).set(max(record["subscriptionAgeMs"] for record in there) / 1000)
+            self._subscription_pending.labels(cluster).set(sum(record["subscriptionPending"] for record in there))
 
     def _show_lag(self, key: str, records: Records) -> None:
         namespaces: dict[tuple[str, str], float] = {}

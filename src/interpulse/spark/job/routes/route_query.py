@@ -103,7 +103,7 @@ class RouteQuery:
                 "spark.speculation=true: a second attempt would wait for the producer names of the first; set it to "
                 "false"
             )
-        if not self._route.config.subscriptions.sync:
+        if not self._route.config.carries_subscriptions:
             self._route.files.positions.clear()  # no one reads them
         with starting_a_query(spark):
             spark.dataSource.register(CopyDataSource)
@@ -118,7 +118,7 @@ class RouteQuery:
             sink_options(self._route),
             run_ahead_ms=self._run_ahead_ms(spark),
             cursor_follows=_runs_here(spark),
-            position_runs=self._route.config.subscriptions.sync,
+            position_runs=self._route.config.carries_subscriptions,
         )
 
     def _run_ahead_ms(self, spark: SparkSession) -> int:

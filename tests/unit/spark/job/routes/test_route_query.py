@@ -87,7 +87,8 @@ async def test_positions_of_copies_are_collected_for_synchronised_subscriptions_
     """Those that were collected before are deleted, because no one will read them."""
     monkeypatch.setattr("interpulse.spark.job.routes.route_query.starting_a_query", nullcontext)
     runs = {"a": [Run(Position(1, 2), Position(3, 4), 5)]}
-    copied, session = route(tmp_path, subscriptions=SubscriptionSettings(sync=is_synchronised)), Starting()
+    settings = SubscriptionSettings(sync="marked" if is_synchronised else "none")
+    copied, session = route(tmp_path, subscriptions=settings), Starting()
     copied.files.positions.write(runs, writer="1-0")
     await RouteQuery(copied, lambda event, **details: None).keep(session)  # type: ignore[arg-type]
     assert session.taken["positionRuns"] == str(is_synchronised).lower()

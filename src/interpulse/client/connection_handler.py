@@ -83,6 +83,8 @@ class ConnectionHandler:
         self._reconnecting: asyncio.Task[None] | None = None
         self._assigned_url: str | None = None
         """Broker that was assigned while the owner was opening."""
+        self._redirect: tuple[Session, int] | None = None
+        """Session of the cluster to which a broker has redirected, and the generation of the client then."""
         self._backoff = session.backoff()
         self._connected_at = 0.0
         self._loop = asyncio.get_running_loop()
@@ -90,6 +92,18 @@ class ConnectionHandler:
     @property
     def is_reconnecting(self) -> bool:
         return self._reconnecting is not None
+
+    @property
+    def session(self) -> Session:
+        """Session of the cluster that serves the owner: the client's, or that of a redirect."""
+        if self._redirect is None or self._redirect[1] != self._session.generation:
+            return self._session
+        return self._redirect[0]
+
+    @property
+    def generation(self) -> tuple[Session, int]:
+        """Value that differs for every cluster between two changes of site."""
+        return self.session, self._session.generation
 
     async def open(
         self, *, timeout_ms: int, retriable: Callable[[PulsarError], bool] = lambda error: error.retriable
@@ -105,7 +119,7 @@ class ConnectionHandler:
 
     async def _register(self, assigned_url: str | None = None) -> None:
         assigned_url, self._assigned_url = assigned_url or self._assigned_url, None
-        connection = await self._session.connect(self._topic, assigned_url=assigned_url)
+        connection = await self.session.connect(self._topic, assigned_url=assigned_url)
         await self._owner.register(connection)
 
     def on_connected(self, connection: Connection) -> None:
@@ -123,6 +137,19 @@ class ConnectionHandler:
         self.connection = None
         self._assigned_url = None if had_one else assigned_url
         return had_one
+
+    def redirect(self, service_url: str) -> None:
+        """Look the topic up at another cluster from now on, until the client changes its site.
+
+        An address that cannot be used is logged. The owner then stays at its cluster, which may redirect it again.
+        """
+        try:
+            self._redirect = self._session.redirected(service_url), self._session.generation
+        except ValueError as error:
+            _log.warning("redirect cannot be followed what=%s topic=%s error=%s", self._what, self._topic, error)
+        else:
+            self._assigned_url = None
+            _log.info("redirected what=%s topic=%s cluster=%s", self._what, self._topic, self.session.cluster)
 
     def reconnect(self, assigned_url: str | None = None, *, after: asyncio.Future[None] | None = None) -> None:
         """Start reconnecting, first to ``assigned_url``, unless a reconnection is already running.
@@ -198,6 +225,6 @@ class ConnectionHandler:
             await asyncio.gather(self._reconnecting, return_exceptions=True)
             self._reconnecting = None  # a task cancelled before its first step has not reset it
         self._session.note_waiting(self, ended=True)
-        if connection is not None and connection.is_open:
+        if connection is not None and connection.is_open and self.session is self._session:
             self._session.note_closed(self._topic, connection.address)
         return connection

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from interpulse.client.config import BrokerAddress, ClientConfig
@@ -18,6 +19,7 @@ from interpulse.client.outages import Outages
 from interpulse.client.transport.backoff import Backoff
 from interpulse.client.transport.connection import Connection
 from interpulse.client.transport.connection_pool import ConnectionPool
+from interpulse.model.clusters import shown_address
 from interpulse.model.errors import AlreadyClosed, NotConnected
 from interpulse.model.names import TopicName
 
@@ -74,6 +76,8 @@ class Session:
         """Number of acknowledgements of messages of an earlier site, which were not sent."""
         self._site_lookup = None if site is None else SiteLookup(_lookup(config, self.pool))
         self.lookup: Lookup = self._site_lookup or _lookup(config, self.pool)
+        self._redirected: dict[str, Session] = {}
+        """Sessions of the clusters to which brokers have redirected, by service URL."""
         self._waiting: dict[Waiting, float] = {}
         self._site_listeners: list[Callable[[SiteChange], object]] = []
         self._ids = itertools.count()
@@ -110,6 +114,19 @@ class Session:
 
     # ---- Sites
 
+    def redirected(self, service_url: str) -> Session:
+        """Return the session of a cluster to which a broker has redirected (TOPIC_MIGRATED).
+
+        It presents the identity of the present site, and ends with it. Raise ValueError for an address that is not a
+        service URL.
+        """
+        session = self._redirected.get(service_url)
+        if session is None:
+            session = Session(replace(self.config, service_url=service_url, tracing=False, metrics=False))
+            session.cluster, session._ids = shown_address(service_url), self._ids
+            self._redirected[service_url] = session
+        return session
+
     def note_waiting(self, waiting: Waiting, *, ended: bool = False) -> None:
         """Record that a producer, consumer or reader waits for a connection, or no longer."""
         if ended:
@@ -144,7 +161,9 @@ class Session:
         lookup = self._site_lookup.move(_lookup(self.config, self.pool))
         self._remembered.clear()
         waiting = list(self._waiting)
-        pool.leave(NotConnected(f"the client has left {before} for {site}"))
+        left = NotConnected(f"the client has left {before} for {site}")
+        self._leave_redirected(left)
+        pool.leave(left)
         for each in waiting:
             each.start_over()
         self.spawn(_close_all(lookup, pool))
@@ -155,6 +174,16 @@ class Session:
         if self.telemetry is not None:
             self.telemetry.count_site_change()
         self._report(SiteChange(self.generation, before, site, reason, silent_s))
+
+    def has_redirected_to(self, cluster: str) -> bool:
+        """Return True if a broker has redirected producers or consumers to this cluster since the last change."""
+        return any(session.cluster == cluster for session in self._redirected.values())
+
+    def _leave_redirected(self, reason: NotConnected) -> None:
+        redirected, self._redirected = list(self._redirected.values()), {}
+        for session in redirected:
+            session.pool.leave(reason)
+            self.spawn(_close_all(session.lookup, session.pool))
 
     def _report(self, change: SiteChange) -> None:
         for listener in list(self._site_listeners):
@@ -183,6 +212,8 @@ class Session:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for session in list(self._redirected.values()):
+            await session.close()
         await self.lookup.close()
         await self.pool.close()
 

@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from interpulse.client.config import ClientConfig
+from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.connection_handler import ConnectionHandler, tolerated_while_reconnecting
+from interpulse.client.failover.sites import Site
 from interpulse.client.outages import Outages
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
@@ -23,6 +24,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import TopicName
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 from tests.support.scripted_broker import ScriptedBroker
 from tests.support.waiting import eventually
 
@@ -195,3 +197,59 @@ async def test_reconnection_when_begun_again_then_goes_on_without_its_pause(brok
     assert not owner.handler.is_reconnecting
     assert session.silent_s == 0
     await session.close()
+
+
+async def test_owner_when_redirected_then_its_topic_is_looked_up_there_from_then_on(owner: Owner) -> None:
+    await owner.handler.open(timeout_ms=60_000)
+    before = owner.handler.generation
+    async with ScriptedBroker() as west, ScriptedBroker() as second:
+        west.scripts[pb.BaseCommand.LOOKUP] = lambda peer, frame: peer.say(
+            commands.lookup_response(frame.command.lookupTopic.request_id, broker_url=second.url)
+        )
+        owner.handler.redirect(west.url)
+        assert owner.handler.generation != before
+        for lookups in (1, 2):
+            assert owner.handler.on_lost()
+            owner.handler.reconnect()
+            await owner.handler.reconnected()
+            assert owner.handler.connection is not None
+            assert owner.handler.connection.address == BrokerAddress.parse(second.url)
+            assert (west.count(pb.BaseCommand.LOOKUP), west.count(pb.BaseCommand.PARTITIONED_METADATA)) == (lookups, 0)
+        await owner.handler.stop()
+
+
+async def test_owner_when_the_client_changes_its_site_then_no_redirect_is_left(broker: ScriptedBroker) -> None:
+    async with ScriptedBroker() as west, ScriptedBroker() as north:
+        session = Session(ClientConfig(broker.url), site=Site(broker.url))
+        owner = Owner(session)
+        owner.handler.redirect(west.url)
+        await owner.handler.open(timeout_ms=60_000)
+        assert (owner.handler.session.cluster, west.count(pb.BaseCommand.LOOKUP)) == (west.url, 1)
+        session.change_site(Site(north.url), "asked for", silent_s=0)
+        assert owner.handler.session is session
+        owner.handler.on_lost()
+        owner.handler.reconnect()
+        await eventually(lambda: owner.handler.connection is not None)
+        assert (north.count(pb.BaseCommand.LOOKUP), west.count(pb.BaseCommand.LOOKUP)) == (1, 1)
+        await session.close()
+
+
+async def test_owner_when_redirected_to_an_address_that_is_none_then_stays_and_logs_it(
+    owner: Owner, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = owner.handler.generation
+    owner.handler.redirect("west.example")
+    assert owner.handler.generation == before
+    assert "redirect cannot be followed what=owner topic=persistent://public/default/t" in caplog.text
+    assert "not a service URL: 'west.example'" in caplog.text
+
+
+async def test_owner_when_stopped_after_a_redirect_then_that_broker_is_not_remembered(broker: ScriptedBroker) -> None:
+    async with ScriptedBroker() as west:
+        session = Session(ClientConfig(broker.url), remembers_brokers=True)
+        owner = Owner(session)
+        owner.handler.redirect(west.url)
+        await owner.handler.open(timeout_ms=60_000)
+        await owner.handler.stop()
+        assert (await session.connect(TopicName.parse("t"))).address == BrokerAddress.parse(broker.url)
+        await session.close()

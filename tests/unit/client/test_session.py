@@ -6,6 +6,7 @@ import logging
 import pytest
 
 from interpulse.client.config import BrokerAddress, ClientConfig
+from interpulse.client.credentials import Credentials
 from interpulse.client.failover.sites import Site, SiteChange
 from interpulse.client.session import Session
 from interpulse.model.errors import AlreadyClosed, NotConnected
@@ -113,4 +114,32 @@ async def test_connection_when_the_site_changes_while_it_is_looked_up_then_the_c
         with pytest.raises(NotConnected, match="has left"):
             await connecting
         assert (await session.connect(TopicName.parse("a"))).address == BrokerAddress.parse(west.url)
+        await session.close()
+
+
+async def test_redirected_session_then_has_the_identity_of_the_site_and_ends_with_it() -> None:
+    topic, credentials = TopicName.parse("a"), Credentials.token("t")
+    async with ScriptedBroker() as east, ScriptedBroker() as west:
+        session = Session(ClientConfig(east.url, credentials=credentials), site=Site(east.url, credentials=credentials))
+        redirected = session.redirected(west.url)
+        assert session.redirected(west.url) is redirected
+        assert (redirected.cluster, redirected.config.credentials) == (west.url, credentials)
+        assert len({session.next_id(), redirected.next_id(), session.next_id()}) == 3
+        connection = await redirected.connect(topic)
+        assert connection.address == BrokerAddress.parse(west.url)
+        session.change_site(Site(west.url), "asked for", silent_s=0)
+        assert not connection.is_open
+        with pytest.raises(NotConnected, match="has left"):
+            await redirected.pool.get(connection.address)
+        connection = await session.redirected(west.url).connect(topic)
+        await session.close()
+        assert not connection.is_open
+
+
+async def test_redirect_to_an_address_that_is_none_then_refused() -> None:
+    async with ScriptedBroker() as broker:
+        session = Session(ClientConfig(broker.url))
+        for address in ("", "west.example", "pulsar://west.example:x"):
+            with pytest.raises(ValueError, match="expected pulsar"):
+                session.redirected(address)
         await session.close()

@@ -116,7 +116,8 @@ class RedeliveryTimer:
 class Acknowledgements:
     """Groups acknowledgements and requests redelivery of messages that are not acknowledged in time.
 
-    ``connection`` returns the current one. ``redeliver_all`` requests redelivery of everything unacknowledged.
+    ``connection`` returns the current one, ``in_use`` the session of the cluster that serves the consumer.
+    ``redeliver_all`` requests redelivery of everything unacknowledged.
     """
 
     def __init__(
@@ -125,16 +126,20 @@ class Acknowledgements:
         config: ConsumerConfig,
         consumer_id: int,
         connection: Callable[[], Connection | None],
+        in_use: Callable[[], Session],
         redeliver_all: Callable[[], None],
         *,
         dead_letter_producer: DeadLetterProducer | None,
         telemetry: Processing | None,
     ) -> None:
         self.tracker = AckTracker(batch_indexes=config.batch_index_ack_enabled)
+        self.has_several_clusters = session.site is not None
+        """True if messages may belong to another cluster than the present one."""
         self._session = session
         self._config = config
         self._consumer_id = consumer_id
         self._connection = connection
+        self._in_use = in_use
         self._redeliver_all = redeliver_all
         self._telemetry = telemetry
         self._timer: asyncio.TimerHandle | None = None
@@ -144,7 +149,7 @@ class Acknowledgements:
         redeliveries_max = dead_letter_producer.redeliveries_max if dead_letter_producer else math.inf
         self._candidates = DeadLetterCandidates(redeliveries_max)
         self._pending_letters: set[asyncio.Task[None]] = set()
-        self._late_logged_for = -1
+        self._late_logged_for: tuple[Session, int] | None = None
         self._loop = asyncio.get_running_loop()
 
     def begin(self, message: Message) -> None:
@@ -157,7 +162,7 @@ class Acknowledgements:
 
     def acknowledge(self, message: Message) -> None:
         """Acknowledge this message. The command is sent within 100 ms, together with others."""
-        if self._session.site is not None and self._is_late(message):
+        if self.has_several_clusters and self._is_late(message):
             return
         self.tracker.acknowledge(message)
         self._unacked.discard(message.id)
@@ -169,7 +174,7 @@ class Acknowledgements:
 
     def acknowledge_cumulative(self, message: Message) -> None:
         """Acknowledge everything up to this message. Not for shared subscriptions."""
-        if self._session.site is not None and self._is_late(message):
+        if self.has_several_clusters and self._is_late(message):
             return
         self.tracker.acknowledge_cumulative(message)
         self._unacked.discard_up_to(message.id)
@@ -179,7 +184,7 @@ class Acknowledgements:
 
     def negative_acknowledge(self, message: Message) -> None:
         """Request redelivery of the message's entry after a delay."""
-        if self._session.site is not None and self._is_late(message):
+        if self.has_several_clusters and self._is_late(message):
             return
         self._unacked.discard(message.id)
         self._nacks.add(message.id, self._config.nack_delay(message.redelivery_count))
@@ -187,22 +192,22 @@ class Acknowledgements:
             self._telemetry.end(message.id, "negative_acknowledge")
 
     def _is_late(self, message: Message) -> bool:
-        """Return True for a message of a site that the client has left: its id names another message now.
+        """Return True for a message of a cluster that the consumer has left: its id names another message now.
 
-        It is counted, and logged once per change of site. The new site delivers the message again, unless it knows that
-        it is acknowledged.
+        It is counted, and logged once per change. The new cluster delivers the message again, unless it knows that it
+        is acknowledged.
         """
-        session = self._session
-        if message.id.cluster in (None, session.cluster):
+        session, in_use = self._session, self._in_use()
+        if message.id.cluster == in_use.cluster or (message.id.cluster is None and session.site is not None):
             return False
         session.late_acknowledgements += 1
         if session.telemetry is not None:
             session.telemetry.count_late_acknowledgement()
-        if self._late_logged_for != session.generation:
-            self._late_logged_for = session.generation
+        if self._late_logged_for != (in_use, session.generation):
+            self._late_logged_for = in_use, session.generation
             _log.warning(
                 "acknowledgements of messages of an earlier site are not sent topic=%s id=%s earlier=%s site=%s",
-                *(message.topic, message.id, message.id.cluster, session.cluster),
+                *(message.topic, message.id, message.id.cluster or session.config.url.text, in_use.cluster),
             )
         return True
 

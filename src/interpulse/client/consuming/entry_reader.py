@@ -387,6 +387,9 @@ class EntryReader(AsyncCloses):
     def on_leaving(self) -> None:
         """Do nothing: a reader acknowledges nothing."""
 
+    def on_redirected(self, service_url: str) -> None:
+        """Do nothing: the positions of the range are those of this cluster."""
+
     def _grant(self) -> None:
         """Grant the broker as many messages as the free part of the buffer is expected to hold."""
         connection = self._handler.connection

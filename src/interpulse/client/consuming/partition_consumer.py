@@ -21,6 +21,7 @@ from interpulse.client.messages import Message
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
 from interpulse.clock import now_ms
+from interpulse.model.clusters import shown_address
 from interpulse.model.errors import AlreadyClosed, CryptoError, NotConnected, OperationTimeout, PulsarError
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.model.names import TopicName
@@ -157,6 +158,8 @@ class PartitionConsumer:
         """Position from which a reader continues."""
         self._id = session.next_id()
         self._handler = ConnectionHandler(session, topic, self, what="consumer")
+        if start is not None and start.id.cluster is not None and session.has_redirected_to(start.id.cluster):
+            self._handler.redirect(start.id.cluster)
         self._failure: PulsarError | None = None
         self._seeking: asyncio.Future[None] | None = None
         self._taken = 0
@@ -169,17 +172,20 @@ class PartitionConsumer:
             config,
             self._id,
             lambda: self._handler.connection,
+            lambda: self._handler.session,
             self.redeliver_unacknowledged,
             dead_letter_producer=dead_letter_producer,
             telemetry=telemetry,
         )
         self._unpacker = Unpacker(topic, self.acks.tracker, config)
-        self._unpacker.cluster = session.cluster
-        self._generation = session.generation
-        self._has_moved = False
+        self._unpacker.cluster = self._handler.session.cluster
+        self._generation = self._handler.generation
+        self._has_opened = self._has_moved = False
         self._place: ReadPlace | None = None
-        if session.site is not None and start is not None:
-            self._place = ReadPlace(start, session.cluster, now_ms())
+        if self._unpacker.cluster is not None and start is not None:
+            self._place = ReadPlace(start, self._unpacker.cluster, now_ms())
+        self._last_taken: Message | None = None
+        """Message that a reader has given out last."""
         self._loop = asyncio.get_running_loop()
 
     # ---- Opening and reconnecting
@@ -194,27 +200,29 @@ class PartitionConsumer:
 
     async def register(self, connection: Connection) -> None:
         """Subscribe and grant permits; called by the connection handler."""
-        if self._session.generation != self._generation:
+        if self._handler.generation != self._generation:
             await self._change_site()
         holds = (self.topic, self.subscription) if self._config.subscription_type == "exclusive" else None
         await connection.consumers.open(self._id, self, self._subscribe_command(), holds=holds)
         self._handler.on_connected(connection)
+        self._has_opened = True
         self._taken = 0
         self.acks.flush()
         connection.write(commands.flow(self._id, self._config.receiver_queue_size))
 
     async def _change_site(self) -> None:
-        """Drop what belongs to the former site, and find the place of a reader at the present one."""
-        generation, cluster = self._session.generation, self._session.cluster
+        """Drop what belongs to the former cluster, and find the place of a reader at the present one."""
+        generation, session = self._handler.generation, self._handler.session
+        cluster = session.cluster
         self.acks.forget()
         self._inbox.discard(self)
         self._unpacker.clear()
         self._epoch, self._newest = 0, EARLIEST
         self.reached_end_of_topic = False
         has_moved = cluster != self._unpacker.cluster  # otherwise only the credentials are others
-        self._has_moved = self._has_moved or has_moved
+        self._has_moved = self._has_moved or (has_moved and self._has_opened)
         if self._place is not None and cluster is not None and has_moved and self.topic.is_persistent:
-            search, overlap_s = CopySearch(self._session, self.topic), self._session.config.reader_overlap_s
+            search, overlap_s = CopySearch(session, self.topic), session.config.reader_overlap_s
             self.start = await self._place.at_site(cluster, search, overlap_s=overlap_s, topic=str(self.topic))
         elif self._durable:
             self.start = None
@@ -357,6 +365,16 @@ class PartitionConsumer:
         if self._failure is None:
             self._handler.reconnect(assigned_url, after=self._seeking)
 
+    def on_redirected(self, service_url: str) -> None:
+        """Send the acknowledgements that were collected: at the other cluster they would name other messages."""
+        self.acks.flush()
+        self.acks.has_several_clusters = True
+        if self._place is None and not self._durable:
+            start, config = self.start or Start(MessageId.of(EARLIEST)), self._session.config
+            cluster, overlap_s = shown_address(config.service_url), config.reader_overlap_s
+            self._place = ReadPlace.behind(self._last_taken, start, cluster, now_ms=now_ms(), overlap_s=overlap_s)
+        self._handler.redirect(service_url)
+
     def on_active_change(self, active: bool) -> None:
         self.is_active = active
 
@@ -372,6 +390,7 @@ class PartitionConsumer:
     def on_taken(self, message: Message) -> None:
         if not self._durable:
             self.start = Start(message.id)
+            self._last_taken = message
             if self._place is not None:
                 self._place.note(message)
         self.acks.begin(message)
@@ -421,7 +440,7 @@ class PartitionConsumer:
         """
         await self._handler.reconnected()
         if isinstance(target, MessageId):
-            check_site(target, self._session)
+            check_site(target, self._handler.session)
         connection = self._required_connection()
         before, self.start = self.start, None if isinstance(target, int) else Start(target, included)
         self._seeking = self._loop.create_future()
@@ -434,6 +453,7 @@ class PartitionConsumer:
                 command.message_publish_time = target
             await connection.request(command)
             self.acks.forget()
+            self._last_taken = None
             if self._place is not None:
                 self._place.restart(self.start, target if isinstance(target, int) else now_ms())
             if self._handler.connection is not None:

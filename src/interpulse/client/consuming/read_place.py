@@ -46,11 +46,17 @@ class _Given(NamedTuple):
 
 
 def check_site(message_id: MessageId, session: Session) -> None:
-    """Raise MessageOfAnotherCluster for the id of a message that another site stores than the present one."""
-    if message_id.cluster not in (None, session.cluster):
+    """Raise MessageOfAnotherCluster for the id of a message that another cluster stores than that of the session.
+
+    An id that names no cluster is of the present site, or without several sites of the service URL of the client, which
+    is not where a broker has redirected to.
+    """
+    cluster, here = message_id.cluster, session.cluster
+    is_unnamed = cluster is None and (session.site is not None or message_id.position in (EARLIEST, LATEST))
+    if cluster != here and not is_unnamed:
         raise MessageOfAnotherCluster(
-            f"message id {message_id} belongs to {message_id.cluster}, and the client is at {session.cluster}, where "
-            f"it names another message: seek by publish time instead"
+            f"message id {message_id} belongs to {cluster or 'the cluster of the service URL'}, and the client is at "
+            f"{here or 'that of its service URL'}, where it names another message: seek by publish time instead"
         )
 
 
@@ -68,6 +74,20 @@ class ReadPlace:
         self._is_passing = False
         """True while messages that were given out at the other site may arrive."""
         self.restart(start, now_ms)
+
+    @classmethod
+    def behind(cls, last: Message | None, start: Start, cluster: str, *, now_ms: int, overlap_s: float) -> ReadPlace:
+        """Return the place of a reader that was given ``last`` as its last message, or nothing since ``start``.
+
+        A copy does not say where its original is if the client has one site: its publish time less ``overlap_s`` is the
+        place.
+        """
+        place = cls(start, cluster, now_ms)
+        if last is not None and last.replicated_from:
+            place.restart(None, last.publish_time_ms - int(overlap_s * 1000))
+        elif last is not None:
+            place.note(last)
+        return place
 
     def restart(self, start: Start | None, time_ms: int) -> None:
         """Begin elsewhere: at ``start``, or without one at a publish time."""

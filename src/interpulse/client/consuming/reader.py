@@ -89,7 +89,9 @@ class Reader(AsyncCloses):
         for topic in self._topics if self._config.key_hash_ranges else ():
             if not topic.is_persistent:
                 raise InvalidRequest(f"key_hash_ranges: a broker does not filter the non-persistent topic {topic}")
-        check_site(MessageId.of(self._config.start), self._session)
+        cluster = MessageId.of(self._config.start).cluster
+        if cluster is None or not self._session.has_redirected_to(cluster):
+            check_site(MessageId.of(self._config.start), self._session)
         try:
             await self._consumers.add(self._topics)
             start = MessageId.of(self._config.start)

@@ -107,7 +107,6 @@ class SendQueue:
         self._id = session.next_id()
         self._epoch = 0
         self._topic_epoch: int | None = None
-        self._generation = session.generation
         self.cluster: str | None = None
         """Service URL of the site of the receipts; None if the client knows one cluster only."""
         self._handler = ConnectionHandler(
@@ -118,6 +117,7 @@ class SendQueue:
             timeout_ms=request.reconnect_timeout_ms,
             patient=request.access_mode == pb.WaitForExclusive,  # no time limit
         )
+        self._generation = self._handler.generation
         self._unconfirmed = UnconfirmedEntries()
         self._encode = codec().send_encoder(self._id)
         self._room = asyncio.Event()
@@ -154,7 +154,7 @@ class SendQueue:
         if self._handler.is_reconnecting:
             self._epoch += 1
             self._unconfirmed.drop_markers()
-        generation, cluster = self._session.generation, self._session.cluster
+        generation, cluster = self._handler.generation, self._handler.session.cluster
         if generation != self._generation:
             self._topic_epoch = None  # exclusive access is asked for again
         schema = await self._schema_at(connection)
@@ -311,6 +311,9 @@ class SendQueue:
         else:
             _log.info("broker could not store an entry, sending again topic=%s error=%s", self.topic, failure)
             self._start_over()
+
+    def on_redirected(self, service_url: str) -> None:
+        self._handler.redirect(service_url)
 
     def on_disconnected(self, assigned_url: str | None) -> None:
         if self._handler.on_lost(assigned_url) and self.failure is None:

@@ -432,12 +432,13 @@ class Connection(asyncio.Protocol):
             listener = self.producers.take(handler_id)
         else:
             unanswered = self.consumers.opening_request(handler_id)
-            listener = consumer = self.consumers.take(handler_id)
-            if consumer is not None:
-                consumer.on_leaving()  # at the other cluster its acknowledgements would name other messages
-        self._disconnect(listener, moved.brokerServiceUrl, moved.brokerServiceUrlTls)
+            listener = self.consumers.take(handler_id)
+        service_url = moved.brokerServiceUrlTls if self.address.tls else moved.brokerServiceUrl
+        if listener is not None:
+            listener.on_redirected(service_url)
+            listener.on_disconnected(None)
         if unanswered is not None:
-            self._give_up_answer(unanswered, NotConnected(f"redirected to {moved.brokerServiceUrl}"))
+            self._give_up_answer(unanswered, NotConnected(f"redirected to {service_url!r}"))
 
     def _give_up_answer(self, request_id: int, failure: PulsarError) -> None:
         pending = self._pending.get(request_id)

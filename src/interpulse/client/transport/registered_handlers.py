@@ -23,7 +23,14 @@ class Listener(Protocol):
         """Handle that the connection is lost or the broker closed this listener, perhaps assigning another broker."""
 
 
-class ProducerListener(Listener, Protocol):
+class RedirectedListener(Listener, Protocol):
+    """Producer or consumer that may be redirected to another cluster."""
+
+    def on_redirected(self, service_url: str) -> None:
+        """Handle that the topic is served by another cluster. The loss of the connection follows."""
+
+
+class ProducerListener(RedirectedListener, Protocol):
     """Producer, as its connection sees it."""
 
     def on_receipt(self, receipt: pb.CommandSendReceipt) -> None: ...
@@ -33,7 +40,7 @@ class ProducerListener(Listener, Protocol):
     def on_send_error(self, error: pb.CommandSendError) -> None: ...
 
 
-class ConsumerListener(Listener, Protocol):
+class ConsumerListener(RedirectedListener, Protocol):
     """Consumer, as its connection sees it."""
 
     def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None: ...

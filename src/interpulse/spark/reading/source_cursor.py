@@ -178,6 +178,8 @@ class SourceCursor:
 
     def on_leaving(self) -> None: ...
 
+    def on_redirected(self, service_url: str) -> None: ...
+
 
 STRETCH_MAX: Final = 8
 _CALM_INTERVALS: Final = 15

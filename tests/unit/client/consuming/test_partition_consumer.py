@@ -19,7 +19,14 @@ from interpulse.client.consuming.partition_consumer import Inbox, PartitionConsu
 from interpulse.client.consuming.unpacker import Start
 from interpulse.client.messages import Message
 from interpulse.client.session import Session
-from interpulse.model.errors import AlreadyClosed, ConsumerBusy, CryptoError, OperationTimeout, TopicNotFound
+from interpulse.model.errors import (
+    AlreadyClosed,
+    ConsumerBusy,
+    CryptoError,
+    MessageOfAnotherCluster,
+    OperationTimeout,
+    TopicNotFound,
+)
 from interpulse.model.ids import EARLIEST, LATEST, ChunkMessageId, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -163,6 +170,13 @@ class Stage:
                 consumer_epoch=epoch,
             )
         )
+
+    def redirect(self, before: ScriptedBroker, after: ScriptedBroker) -> None:
+        """Send the consumer from one broker to the cluster of another one."""
+        moved = pb.CommandTopicMigrated(
+            resource_id=self.consumer_id, resource_type=pb.CommandTopicMigrated.Consumer, brokerServiceUrl=after.url
+        )
+        before.peers[-1].say(commands.encode(moved))
 
     async def take(self, count: int = 1) -> list[Message]:
         return [await self.inbox.take(5000) for _ in range(count)]
@@ -567,14 +581,53 @@ async def test_consumer_when_redirected_then_takes_no_acknowledgement_to_the_oth
     (message,) = await stage.take()
     stage.consumer.acks.acknowledge(message)
     async with ScriptedBroker() as west:
-        moved = pb.CommandTopicMigrated(
-            resource_id=stage.consumer_id, resource_type=pb.CommandTopicMigrated.Consumer, brokerServiceUrl=west.url
-        )
-        stage.broker.peers[-1].say(commands.encode(moved))
+        stage.redirect(stage.broker, west)
         await west.heard(pb.BaseCommand.FLOW)
         await stage.consumer.close()
-        assert west.count(pb.BaseCommand.ACK) == 0
+        assert (west.count(pb.BaseCommand.LOOKUP), west.count(pb.BaseCommand.ACK)) == (1, 0)
     assert stage.broker.count(pb.BaseCommand.ACK) == 1
+
+
+async def test_consumer_when_redirected_then_ids_of_the_former_cluster_are_of_no_use(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    await stage.open(initial_position="latest", nack_delay_ms=1)
+    stage.deliver(0, single(b"a"))
+    (former,) = await stage.take()
+    async with ScriptedBroker() as west:
+        stage.redirect(stage.broker, west)
+        await west.heard(pb.BaseCommand.FLOW)
+        (subscribed,) = west.all_of(pb.BaseCommand.SUBSCRIBE)
+        assert subscribed.subscribe.initialPosition == pb.CommandSubscribe.Earliest
+        for refused in (stage.consumer.acks.acknowledge, stage.consumer.acks.negative_acknowledge):
+            refused(former)
+        assert stage.session.late_acknowledgements == 2
+        assert f"earlier={stage.broker.url} site={west.url}" in caplog.text
+        with pytest.raises(MessageOfAnotherCluster, match=f"the client is at {west.url}"):
+            await stage.consumer.seek(former.id)
+        west.peers[-1].say(commands.message(stage.consumer_id, Position(1, 0), single(b"b")))
+        (present,) = await stage.take()
+        assert present.id.cluster == west.url
+        stage.consumer.acks.acknowledge(present)
+        stage.redirect(west, stage.broker)
+        await stage.broker.heard(pb.BaseCommand.FLOW, 2)
+        assert west.count(pb.BaseCommand.ACK) == 1
+        stage.consumer.acks.acknowledge(present)
+        assert stage.session.late_acknowledgements == 3
+        await stage.consumer.close()
+    assert stage.broker.count(pb.BaseCommand.ACK) == 0
+
+
+async def test_consumer_when_redirected_before_it_was_open_then_begins_where_it_wants(stage: Stage) -> None:
+    async with ScriptedBroker() as west:
+        stage.broker.scripts[pb.BaseCommand.SUBSCRIBE] = lambda peer, frame: stage.redirect(stage.broker, west)
+        opening = asyncio.create_task(stage.open(initial_position="latest"))
+        await west.heard(pb.BaseCommand.FLOW)
+        (subscribed,) = west.all_of(pb.BaseCommand.SUBSCRIBE)
+        assert subscribed.subscribe.initialPosition == pb.CommandSubscribe.Latest
+        opening.cancel()
+        await asyncio.wait([opening])
+        await stage.consumer.close()
 
 
 async def test_consumer_when_redirected_in_place_of_an_answer_then_opens_at_the_other_cluster(stage: Stage) -> None:

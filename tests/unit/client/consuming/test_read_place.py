@@ -10,6 +10,7 @@ import pytest
 from interpulse.client.consuming.copied_entries import CopiedEntry
 from interpulse.client.consuming.read_place import ReadPlace, check_site
 from interpulse.client.consuming.unpacker import Start
+from interpulse.client.failover.sites import Site
 from interpulse.model.errors import MessageOfAnotherCluster
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 
@@ -160,8 +161,32 @@ async def test_place_when_sought_by_time_then_goes_by_that_time(place: ReadPlace
 
 
 def test_message_id_when_it_belongs_to_another_site_then_both_are_named() -> None:
-    session: Any = SimpleNamespace(cluster=WEST)
+    session: Any = SimpleNamespace(cluster=WEST, site=Site(WEST))
     check_site(MessageId(1, 2), session)
     check_site(MessageId(1, 2).of_site(WEST), session)
     with pytest.raises(MessageOfAnotherCluster, match=f"{EAST}.*{WEST}"):
         check_site(MessageId(1, 2).of_site(EAST), session)
+
+    redirected: Any = SimpleNamespace(cluster=WEST, site=None)
+    unsent: Any = SimpleNamespace(cluster=None, site=None)
+    check_site(MessageId.of(EARLIEST), redirected)
+    with pytest.raises(MessageOfAnotherCluster, match=f"the cluster of the service URL, and the client is at {WEST}"):
+        check_site(MessageId(1, 2), redirected)
+    with pytest.raises(MessageOfAnotherCluster, match=f"{WEST}, and the client is at that of its service URL"):
+        check_site(MessageId(1, 2).of_site(WEST), unsent)
+
+
+@pytest.mark.parametrize(
+    ("origin", "start", "time_ms"), [(None, Start(MessageId(3, 0)), None), ("west", Start(MessageId(3, 77)), 940_000)]
+)
+async def test_place_when_the_client_had_one_site_then_is_behind_the_last_message(
+    origin: str | None, start: Start, time_ms: int | None
+) -> None:
+    last: Any = SimpleNamespace(id=MessageId(40, 1), publish_time_ms=1_000_000, replicated_from=origin)
+    place, search = ReadPlace.behind(last, BEGINNING, EAST, now_ms=0, overlap_s=60), FakeSearch((40, 1))
+    assert await moved(place, search) == start
+    assert search.time_ms == time_ms
+
+
+async def test_place_when_nothing_was_given_out_then_is_where_it_began() -> None:
+    assert await moved(ReadPlace.behind(None, BEGINNING, EAST, now_ms=0, overlap_s=60), FakeSearch()) == BEGINNING

@@ -101,6 +101,29 @@ async def test_unconfirmed_when_the_connection_breaks_then_sent_again_in_order_u
     await queue.close()
 
 
+async def test_unconfirmed_when_redirected_then_sent_again_at_the_other_cluster_under_the_same_name(
+    broker: ScriptedBroker, session: Session
+) -> None:
+    async with ScriptedBroker() as west:
+
+        def redirect(peer: Peer, frame: Frame) -> None:
+            moved = pb.CommandTopicMigrated(
+                resource_id=frame.command.send.producer_id,
+                resource_type=pb.CommandTopicMigrated.Producer,
+                brokerServiceUrl=west.url,
+            )
+            peer.say(commands.encode(moved))
+
+        broker.scripts[pb.BaseCommand.SEND] = redirect
+        queue = await open_queue(session)
+        assert queue.cluster is None
+        await asyncio.gather(*[queue.send(run_of(number)) for number in range(3)])
+        assert (west.stored, west.count(pb.BaseCommand.LOOKUP), queue.cluster) == ([0, 1, 2], 1, west.url)
+        (opened,) = west.all_of(pb.BaseCommand.PRODUCER)
+        assert (opened.producer.producer_name, opened.producer.epoch) == ("made-up", 1)
+        await queue.close()
+
+
 async def test_marker_when_the_connection_breaks_then_is_not_sent_again(
     broker: ScriptedBroker, session: Session
 ) -> None:

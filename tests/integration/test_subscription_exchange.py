@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from interpulse.model.ids import EARLIEST, MessageId
+from interpulse.replication.position_runs import Run
+from interpulse.spark.position_files import PositionFiles
 from interpulse.testing import InProcessBroker
 from tests.support.two_sites import NAME, TOPIC, Sites
 
@@ -140,3 +142,35 @@ async def test_a_subscription_that_is_not_marked_is_left_alone(sites: Sites) -> 
     await sites.admins["east"].topics.set_subscription_replicated(TOPIC, NAME, True)
     await sites.until_backlog("west", 3)
     assert (await sites.admins["west"].topics.stats(TOPIC))["subscriptions"].keys() == {NAME}
+
+
+async def test_positions_that_cannot_be_read_for_a_while_are_read_later(
+    sites: Sites, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, failures = PositionFiles.read_new, [OSError(28, "No space left on device")] * 3
+
+    def failing(files: PositionFiles) -> dict[str, list[Run]]:
+        if failures:
+            raise failures.pop()
+        return read(files)
+
+    monkeypatch.setattr(PositionFiles, "read_new", failing)
+    sites.start("east")
+    await sites.ready()
+    await sites.publish("east", range(4))
+    await sites.copy("east")
+    await sites.take("east", 4, range(3).__contains__)
+    await sites.until_backlog("west", 1)
+    assert not failures
+
+
+async def test_a_subscription_that_is_gone_on_the_target_is_created_there_again(sites: Sites) -> None:
+    sites.start("east")
+    await sites.ready()
+    await sites.publish("east", range(4))
+    await sites.copy("east")
+    await sites.take("east", 4, range(3).__contains__)
+    await sites.until_backlog("west", 1)
+    await sites.admins["west"].topics.delete_subscription(TOPIC, NAME)
+    await sites.until_backlog("west", 1)
+    assert await sites.waiting("west") == {3}

@@ -6,16 +6,13 @@ every entry has a counterpart. So runs are ordered alike on both sides, and one 
 
 from __future__ import annotations
 
-import struct
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from interpulse.model.ids import Position
 from interpulse.model.numbers import LONG_MAX
-
-_RECORD: Final = struct.Struct("<5q")
 
 
 class Run(NamedTuple):
@@ -47,20 +44,6 @@ class Run(NamedTuple):
     def _shift(self) -> tuple[int, int, int]:
         """Ledgers of both sides and the distance of entry numbers, which runs that may be joined have in common."""
         return self.source.ledger, self.target.ledger, self.target.entry - self.source.entry
-
-
-def dump_runs(runs: Iterable[Run]) -> bytes:
-    """Return runs as bytes, 40 for each. Dumps may be appended to one another."""
-    return b"".join(_RECORD.pack(*source, *target, length) for source, target, length in runs)
-
-
-def load_runs(data: bytes) -> list[Run]:
-    """Return the runs of dumps, in their order. A last record that is incomplete after a crash is left out.
-
-    Raises ValueError if the bytes are anything else.
-    """
-    whole = memoryview(data)[: len(data) - len(data) % _RECORD.size]
-    return [checked_run(*fields) for fields in _RECORD.iter_unpack(whole)]
 
 
 def checked_run(source_ledger: int, source_entry: int, target_ledger: int, target_entry: int, length: int) -> Run:
@@ -217,23 +200,6 @@ class PositionRuns:
         """Return the position of the original of a target entry; None if it is not known as a copy."""
         return _first(self.to_source(position, position))
 
-    def target_before(self, position: Position) -> Position | None:
-        """Return the copy of the last source entry at or before a position that has one; None if there is none."""
-        return self._last_before(self._source, self._target, position)
-
-    def source_before(self, position: Position) -> Position | None:
-        """Return the original of the last copy at or before a position of the target; None if there is none."""
-        return self._last_before(self._target, self._source, position)
-
-    def _last_before(self, side: _Starts, other: _Starts, position: Position) -> Position | None:
-        index = side.before(position.ledger, position.entry + 1) - 1
-        if index < 0:
-            return None
-        distance = self._lengths[index] - 1
-        if side.ledgers[index] == position.ledger:
-            distance = min(distance, position.entry - side.entries[index])
-        return Position(other.ledgers[index], other.entries[index] + distance)
-
     def drop(self, source: Position, target: Position) -> None:
         """Forget the runs that end at or before a position of the source, and one of the target as well."""
         ended = min(self._ended(self._source, source), self._ended(self._target, target))
@@ -249,18 +215,6 @@ class PositionRuns:
         if first < after:
             self._lengths[first] = source.entry - self._source.entries[first]
         self._replace(slice(after, len(self)), [])
-
-    def dump(self) -> bytes:
-        """Return the runs as bytes, 40 for each; see `dump_runs`."""
-        source, target = self._source, self._target
-        return b"".join(
-            map(_RECORD.pack, source.ledgers, source.entries, target.ledgers, target.entries, self._lengths)
-        )
-
-    @classmethod
-    def load(cls, data: bytes) -> PositionRuns:
-        """Return the map of dumped runs; see `load_runs`. Raises ValueError also if runs contradict each other."""
-        return cls(load_runs(data))
 
 
 def _first(ranges: Iterator[tuple[Position, Position]]) -> Position | None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interpulse.model.ids import EARLIEST, LATEST, Position
-from interpulse.replication.position_runs import PositionRuns, Run, dump_runs, load_runs
+from interpulse.replication.position_runs import PositionRuns, Run
 
 Copies = list[tuple[Position, Position]]
 
@@ -104,16 +104,6 @@ def test_translation_there_and_back_is_the_identity_on_copies(given_copies: tupl
     assert there_and_back == [source for source, _ in made]
 
 
-@given(copies_in_runs(), st.integers(1, 12), st.integers(-1, 9))
-def test_last_copy_before_a_position_is_that_of_the_nearest_entry(
-    given_copies: tuple[Copies, list[Run]], ledger: int, entry: int
-) -> None:
-    made, pieces = given_copies
-    runs, position = PositionRuns(pieces), Position(ledger, entry)
-    assert runs.target_before(position) == max((there for here, there in made if here <= position), default=None)
-    assert runs.source_before(position) == max((here for here, there in made if there <= position), default=None)
-
-
 @given(copies_in_runs(), st.integers(0, 30), st.integers(0, 30))
 def test_drop_forgets_runs_that_end_before_both_positions(
     given_copies: tuple[Copies, list[Run]], on_source: int, on_target: int
@@ -137,24 +127,6 @@ def test_cut_forgets_entries_from_a_position_on(
     runs, position = PositionRuns(pieces), Position(ledger, entry)
     runs.cut(position)
     assert [*runs] == [*PositionRuns(Run(here, there, 1) for here, there in made if here < position)]
-
-
-@given(copies_in_runs(), st.binary(max_size=39))
-def test_dump_when_loaded_is_the_same_map_and_an_incomplete_record_is_left_out(
-    given_copies: tuple[Copies, list[Run]], rest: bytes
-) -> None:
-    _, pieces = given_copies
-    runs = PositionRuns(pieces)
-    assert len(runs.dump()) == 40 * len(runs)
-    assert [*PositionRuns.load(runs.dump() + rest)] == [*runs]
-    assert [*PositionRuns.load(dump_runs(pieces) + runs.dump())] == [*runs], "dumps may be appended"
-    assert load_runs(dump_runs(pieces)) == pieces
-
-
-@pytest.mark.parametrize("data", [b"\0" * 40, b"{" * 40, dump_runs([run("1:0", "2:0", 3), run("1:1", "2:0")])])
-def test_anything_but_a_dump_is_refused(data: bytes) -> None:
-    with pytest.raises(ValueError, match=r"run of copies|contradict"):
-        PositionRuns.load(data)
 
 
 @pytest.mark.parametrize(

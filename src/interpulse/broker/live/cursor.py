@@ -248,7 +248,7 @@ class Cursor:
         return bool(self.waiting_mask(position))
 
     def reset(self, mark_delete: Position) -> None:
-        """Place the cursor anew, without acknowledgements after the position."""
+        """Place the cursor at a position, without acknowledgements after it."""
         self.mark_delete = mark_delete
         self.resets += 1
         self._ranges.clear()

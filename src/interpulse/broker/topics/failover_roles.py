@@ -18,7 +18,7 @@ _WARNED_MAX: Final = 1000
 
 
 class FailoverRoles:
-    """Reads and sets the roles of namespaces."""
+    """Roles of namespaces, read and set."""
 
     def __init__(self, namespaces: Namespaces, clusters: Clusters, clock: Clock) -> None:
         self._namespaces = namespaces

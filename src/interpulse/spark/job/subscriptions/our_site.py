@@ -25,7 +25,7 @@ _AT_ONCE: Final = 10_000
 
 
 class OurSite:
-    """Follows whole namespaces, each with a request that waits for a change; see `Site`."""
+    """A cluster of ours, asked for each namespace by a request that waits for a change; see `Site`."""
 
     keeps_resets = True
 

@@ -42,7 +42,7 @@ _RANGE: Final = re.compile(r"([\[(])(-?\d+):(-?\d+)\.\.(-?\d+):(-?\d+)([\])])")
 
 
 class RealSite:
-    """Polls the internal statistics of topics with wanted subscriptions; see `Site`."""
+    """An Apache Pulsar, whose internal statistics of topics with wanted subscriptions are polled; see `Site`."""
 
     keeps_resets = False
 

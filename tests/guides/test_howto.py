@@ -27,6 +27,7 @@ WITHOUT_TRAFFIC = {
     "pulsar_replication_connected_count",
     "pulsar_authentication_failures_total",
     "interpulse_replication_topics",
+    "interpulse_synced_acknowledgements_total",
     "pulsar_subscription_storage_backlog_age_seconds",
 }
 """Metrics of what a plain broker does not have: another cluster, authentication, or a setting that asks for them."""

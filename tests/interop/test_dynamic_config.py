@@ -11,7 +11,7 @@ from tests.interop.real_pulsar import Address
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
-OURS_ALONE = {"consoleMessagesEnabled", "maxTopicsPerBatchLookup", "supportsBatchLookup"}
+OURS_ALONE = {"consoleMessagesEnabled", "maxTopicsPerBatchLookup", "standbyConsumers", "supportsBatchLookup"}
 DEFAULTS_THAT_DIFFER = {
     "managedLedgerCacheSizeMB",  # a share of the machine's memory there
     "maxMessagePublishBufferSizeInMB",  # so is this

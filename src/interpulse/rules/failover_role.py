@@ -67,7 +67,7 @@ SERVING: Final[Mapping[Role, Serving]] = {
     Role.STANDBY: Serving(Treatment.REFUSED, Treatment.SERVED, auto_creation=False),
     Role.MOVED: Serving(Treatment.REDIRECTED, Treatment.REDIRECTED, auto_creation=True),
 }
-"""What each role allows. A client can be redirected only from a topic, so a moved namespace still creates topics."""
+"""Treatment of clients in each role. Redirects need a topic, so a moved namespace still creates topics."""
 
 _WORDS: Final[Mapping[Role, str]] = {
     Role.ACTIVE: "is active",

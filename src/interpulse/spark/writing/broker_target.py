@@ -53,7 +53,7 @@ class LaneSender:
         self._reopen = reopen
         self._receipts: deque[asyncio.Future[Receipt]] = deque()
         self._markers: set[asyncio.Future[Receipt]] = set()
-        """Those of the receipts to come that are for markers."""
+        """Receipts to come that are for markers."""
         self.runs: CollectedRuns | None = None
         """Collects the positions of copies, if it is set before the first entry."""
         self.unproven_after = unproven_after

@@ -69,6 +69,9 @@ async def test_two_sources_that_want_different_things_are_told_who_lost(east: Re
             await done(east, "POST", "clusters/west", {"serviceUrl": url})
             lost = asyncio.create_task(call(east.web_url, "POST", ADJUST, BOTH))
             assert await asyncio.to_thread(made.wait, 10)
+            async with asyncio.timeout(60):
+                while (await done(west, "GET", strategy)).json != "BACKWARD":  # noqa: ASYNC110  # passed on after `made`
+                    await asyncio.sleep(0.01)
             await done(north, "POST", ADJUST, ["north", "west"])
             overwritten.set()
             reply = await lost

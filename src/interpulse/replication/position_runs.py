@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from interpulse.model.ids import Position
 from interpulse.model.numbers import LONG_MAX
+from interpulse.replication.acknowledgements import Span
 
 
 class Run(NamedTuple):
@@ -172,33 +173,32 @@ class PositionRuns:
             f"copied these entries again; read the positions from the target again"
         )
 
-    def to_target(self, first: Position, last: Position) -> Iterator[tuple[Position, Position]]:
-        """Yield the copies of the source entries from ``first`` to ``last``: first and last one of each run.
+    def to_target(self, span: Span) -> Iterator[Span]:
+        """Yield the copies of a span of source entries, for each run.
 
         They rise. Entries without a known copy are left out. Use all of it before the map changes.
         """
-        return self._translated(self._source, self._target, first, last)
+        return self._translated(self._source, self._target, span)
 
-    def to_source(self, first: Position, last: Position) -> Iterator[tuple[Position, Position]]:
-        """Yield the originals of the target entries from ``first`` to ``last``; see :meth:`to_target`."""
-        return self._translated(self._target, self._source, first, last)
+    def to_source(self, span: Span) -> Iterator[Span]:
+        """Yield the originals of a span of target entries; see :meth:`to_target`."""
+        return self._translated(self._target, self._source, span)
 
-    def _translated(
-        self, side: _Starts, other: _Starts, first: Position, last: Position
-    ) -> Iterator[tuple[Position, Position]]:
+    def _translated(self, side: _Starts, other: _Starts, span: Span) -> Iterator[Span]:
+        first, last = span
         for index in range(self._overlap(side, first, 0)[0], side.before(last.ledger, last.entry + 1)):
             ledger, start, count = side.ledgers[index], side.entries[index], self._lengths[index]
             low, high = max(first, (ledger, start)), min(last, (ledger, start + count - 1))
             there, distance = other.ledgers[index], other.entries[index] - start
-            yield Position(there, low[1] + distance), Position(there, high[1] + distance)
+            yield Span(Position(there, low[1] + distance), Position(there, high[1] + distance))
 
     def target_of(self, position: Position) -> Position | None:
         """Return the position of the copy of a source entry; None if it has no known copy."""
-        return _first(self.to_target(position, position))
+        return _first(self.to_target(Span(position, position)))
 
     def source_of(self, position: Position) -> Position | None:
         """Return the position of the original of a target entry; None if it is not known as a copy."""
-        return _first(self.to_source(position, position))
+        return _first(self.to_source(Span(position, position)))
 
     def drop(self, source: Position, target: Position) -> None:
         """Forget the runs that end at or before a position of the source, and one of the target as well."""
@@ -217,9 +217,9 @@ class PositionRuns:
         self._replace(slice(after, len(self)), [])
 
 
-def _first(ranges: Iterator[tuple[Position, Position]]) -> Position | None:
-    first, _ = next(ranges, (None, None))
-    return first
+def _first(spans: Iterator[Span]) -> Position | None:
+    span = next(spans, None)
+    return None if span is None else span.first
 
 
 def _joined(parts: Sequence[Run]) -> Run:

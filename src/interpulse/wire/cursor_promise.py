@@ -17,5 +17,7 @@ ENTRY_READER_PROPERTY: Final = "interpulse.entryReader"
 """Consumer property of all readers of whole entries, whose positions are those of one cluster."""
 REPLICATION_CURSORS: Final = "pulsar.repl."
 """The prefix of replication cursors, for which a job asks for promises."""
+RESERVED_SUBSCRIPTIONS: Final = ("pulsar.", "interpulse.", "__")
+"""The prefixes of cursors and subscriptions that no client of users has."""
 HELD_S: Final = 2.0
 VALID_S: Final = 1.5

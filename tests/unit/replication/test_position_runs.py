@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interpulse.model.ids import EARLIEST, LATEST, Position
+from interpulse.replication.acknowledgements import Span
 from interpulse.replication.position_runs import PositionRuns, Run
 
 Copies = list[tuple[Position, Position]]
@@ -83,11 +84,11 @@ def test_ranges_are_translated_like_single_entries(
     made, pieces = given_copies
     runs = PositionRuns(pieces)
     there = [target for source, target in made if first <= source <= last]
-    assert entries(runs.to_target(first, last)) == there
-    assert entries(runs.to_source(first, last)) == [source for source, target in made if first <= target <= last]
+    assert entries(runs.to_target(Span(first, last))) == there
+    assert entries(runs.to_source(Span(first, last))) == [source for source, target in made if first <= target <= last]
 
 
-def entries(ranges: Iterable[tuple[Position, Position]]) -> list[Position]:
+def entries(ranges: Iterable[Span]) -> list[Position]:
     return [Position(first.ledger, entry) for first, last in ranges for entry in range(first.entry, last.entry + 1)]
 
 
@@ -96,10 +97,10 @@ def test_translation_there_and_back_is_the_identity_on_copies(given_copies: tupl
     made, pieces = given_copies
     runs = PositionRuns(pieces)
     for part in runs:
-        (there,) = runs.to_target(part.source, part.source_end)
-        assert [*runs.to_source(*there)] == [(part.source, part.source_end)]
+        (there,) = runs.to_target(Span(part.source, part.source_end))
+        assert [*runs.to_source(there)] == [(part.source, part.source_end)]
     there_and_back = [
-        position for copied in runs.to_target(EARLIEST, LATEST) for position in entries(runs.to_source(*copied))
+        position for copied in runs.to_target(Span(EARLIEST, LATEST)) for position in entries(runs.to_source(copied))
     ]
     assert there_and_back == [source for source, _ in made]
 

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import compress
 from typing import Any, Final, NamedTuple
 
-from interpulse.broker.live.registry.cursor_changes import RESERVED, Changed, Journal
+from interpulse.broker.live.registry.cursor_changes import Changed, Journal
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.topics.lifecycle import TopicLifecycle
@@ -23,6 +23,7 @@ from interpulse.model.errors import NotFound, PulsarError, ServiceNotReady
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.topics import Requester
 from interpulse.storage.cursors import RecordedCursors, read_cursor_names
+from interpulse.wire.cursor_promise import RESERVED_SUBSCRIPTIONS
 from interpulse.wire.ids import words_of
 
 log = logging.getLogger(__name__)
@@ -105,7 +106,9 @@ class AcknowledgementFeed:
     async def _has_any(self, name: TopicName, *, marked: bool) -> bool:
         metadata, codec = self._registry.metadata, self._registry.layout.cursors
         if not marked:
-            return not all(cursor.startswith(RESERVED) for cursor in await read_cursor_names(metadata, name.log_name))
+            return not all(
+                cursor.startswith(RESERVED_SUBSCRIPTIONS) for cursor in await read_cursor_names(metadata, name.log_name)
+            )
         records = await RecordedCursors(metadata, codec).of(name.log_name).load()
         return any(record.replicate_state for record in records.values())
 

@@ -7,7 +7,7 @@ the last copy up to a position is found by halving. Where copies have no marks, 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Final, NamedTuple, TypeVar
 
 from interpulse.client.consuming.entry_reader import Entry, EntryReader, ask_last_position
@@ -51,6 +51,23 @@ async def copied_entries(
     async for entry in _entries(session, topic, after, upto, buffer_bytes, on_arrival):
         if copy := _copy_of(entry):
             yield copy
+
+
+async def first_copy(
+    session: Session,
+    topic: TopicName,
+    after: Position,
+    upto: Position,
+    is_wanted: Callable[[CopiedEntry], bool],
+    *,
+    buffer_bytes: int = _BUFFER_BYTES,
+) -> CopiedEntry | None:
+    """Return the first wanted copy in ``(after, upto]``; None if there is none."""
+    async with aclosing(copied_entries(session, topic, after, upto, buffer_bytes=buffer_bytes)) as copies:
+        async for copy in copies:
+            if is_wanted(copy):
+                return copy
+    return None
 
 
 async def _entries(

@@ -219,8 +219,14 @@ async def is_interpulse(admin: AdminClient) -> bool:
 async def reports_acknowledgements(admin: AdminClient, namespace: NamespaceName) -> bool:
     """Return True if brokers say themselves which acknowledgements in a namespace are new.
 
-    Raises the error of a cluster that does not answer.
+    The call itself tells a job that may not see the configuration. Raises the error of a cluster that does not answer.
     """
+    try:
+        return "supportsAcknowledgementSync" in await admin.brokers.runtime_configuration()
+    except NotFound:
+        return False
+    except AuthorizationError:
+        pass
     try:
         await admin.namespaces.acknowledgements(namespace)
     except Conflict:

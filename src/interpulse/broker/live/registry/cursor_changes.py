@@ -19,12 +19,12 @@ from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.errors import ServiceNotReady
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.wire.cursor_promise import RESERVED_SUBSCRIPTIONS
 
 TICK_SECONDS: Final = 0.2
 """The time between two looks while a call waits."""
 JOURNAL_SECONDS: Final = 600.0
 """The time without calls after which a journal ends."""
-RESERVED: Final = ("pulsar.", "interpulse.", "__")
 """Beginnings of the names of cursors that are no subscriptions of clients."""
 
 
@@ -86,7 +86,9 @@ class Journal:
         self.news.set()
 
     def _is_noted(self, subscription: Subscription) -> bool:
-        of_clients = subscription.durable and subscription.stored and not subscription.name.startswith(RESERVED)
+        of_clients = (
+            subscription.durable and subscription.stored and not subscription.name.startswith(RESERVED_SUBSCRIPTIONS)
+        )
         return of_clients and (subscription.replicate_state or not self._marked)
 
 

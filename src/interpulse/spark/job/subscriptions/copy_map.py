@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import aclosing
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from interpulse.client.admin.admin_client import AdminClient
-from interpulse.client.consuming.copied_entries import CopiedEntry, copied_entries
+from interpulse.client.consuming.copied_entries import CopiedEntry, first_copy
 from interpulse.client.session import Session
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.model.names import TopicName
@@ -114,12 +113,12 @@ class CopyMap:
     @property
     def to_target(self) -> Translation:
         """Translation of positions of the source."""
-        return translation(self.runs.to_target, self.runs.target_of)
+        return Translation(self.runs.to_target, self.runs.target_of)
 
     @property
     def to_source(self) -> Translation:
         """Translation of positions of the target."""
-        return translation(self.runs.to_source, self.runs.source_of)
+        return Translation(self.runs.to_source, self.runs.source_of)
 
     async def _last_copy_upto(self, source: Position) -> Position | None:
         """Return the position on the target of the last copy of the entries up to ``source``."""
@@ -129,21 +128,5 @@ class CopyMap:
         return (await last_copy_upto(log, source, self._first_copy)).there
 
     async def _first_copy(self, behind: Position, upto: Position) -> CopiedEntry | None:
-        copies = copied_entries(self._session, self._copied.topic, behind, upto, buffer_bytes=_PROBE_BYTES)
-        async with aclosing(copies):
-            async for copy in copies:
-                if self._copied.has(copy):
-                    return copy
-        return None
-
-
-def translation(
-    between: Callable[[Position, Position], Iterator[tuple[Position, Position]]],
-    position: Callable[[Position], Position | None],
-) -> Translation:
-    """Return one direction of a map. ``between`` translates the entries from one position to another."""
-
-    def spans(span: Span) -> Iterator[Span]:
-        return (Span(first, last) for first, last in between(*span))
-
-    return Translation(spans, position)
+        session, (topic, *_) = self._session, self._copied
+        return await first_copy(session, topic, behind, upto, self._copied.has, buffer_bytes=_PROBE_BYTES)

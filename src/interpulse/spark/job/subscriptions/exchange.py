@@ -125,10 +125,10 @@ class TopicExchange:
     def _hold(self, problem: PulsarError) -> None:
         if isinstance(problem, _WRONG_MAP):
             self.copies.clear()
-        before = self.standing or Standing()
-        if before.reason != str(problem):
+        earlier = self.standing or Standing()
+        if earlier.reason != str(problem):
             log.warning("subscriptions not carried over topic=%s error=%s", self.source.topic, problem)
-        self.standing = before._replace(state=HELD, reason=str(problem))
+        self.standing = earlier._replace(state=HELD, reason=str(problem))
 
     async def _create_missing(self) -> None:
         """Create subscriptions of the source on the target, in front of what is on its way."""

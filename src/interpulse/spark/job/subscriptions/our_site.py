@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from interpulse.client.admin.admin_client import AdminClient
-from interpulse.model.errors import AlreadyExists, PulsarError
-from interpulse.model.ids import EARLIEST, MessageId, Position
+from interpulse.model.errors import PulsarError
+from interpulse.model.ids import Position
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.acknowledgements import Acknowledgements, News, Span
-from interpulse.spark.job.subscriptions.site import SubscriptionState, WantedSubscriptions
+from interpulse.spark.job.subscriptions.site import SubscriptionState, WantedSubscriptions, create_replicated
 from interpulse.wire.ids import mask_of, words_of
 
 log = logging.getLogger(__name__)
@@ -101,13 +101,7 @@ class OurSite:
 
     async def create(self, topic: TopicName, subscription: str, properties: Mapping[str, str]) -> None:
         """Create a replicated subscription at the first entry. One that has just come is marked."""
-        topics = self._admin.topics
-        try:
-            await topics.create_subscription(
-                topic, subscription, MessageId(*EARLIEST), properties=properties, replicated=True
-            )
-        except AlreadyExists:
-            await topics.set_subscription_replicated(topic, subscription, True)
+        await create_replicated(self._admin, topic, subscription, properties)
 
     async def acknowledge(self, topic: TopicName, subscription: str, news: News, *, resets: int) -> int:
         """Acknowledge entries, also while consumers are connected."""

@@ -19,13 +19,13 @@ from interpulse.client.consuming.unread_entries import acknowledge_unread
 from interpulse.client.producing.entry_sender import EntrySender
 from interpulse.client.session import Session
 from interpulse.clock import now_ms
-from interpulse.model.errors import AlreadyExists, ConsumerBusy, NotFound, PulsarError, SubscriptionNotFound
+from interpulse.model.errors import ConsumerBusy, NotFound, PulsarError, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.replication.acknowledgements import Acknowledgements, News, Span, after, before, joined
 from interpulse.spark.job.copied_entries import LogPlaces
 from interpulse.spark.job.source_backlog import cursor_position
-from interpulse.spark.job.subscriptions.site import SubscriptionState, WantedSubscriptions
+from interpulse.spark.job.subscriptions.site import SubscriptionState, WantedSubscriptions, create_replicated
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.markers import build_marker, cluster_position
 
@@ -167,13 +167,7 @@ class RealSite:
 
     async def create(self, topic: TopicName, subscription: str, properties: Mapping[str, str]) -> None:
         """Create a replicated subscription at the first entry. One that has just come is marked."""
-        topics = self._admin.topics
-        try:
-            await topics.create_subscription(
-                topic, subscription, MessageId(*EARLIEST), properties=properties, replicated=True
-            )
-        except AlreadyExists:
-            await topics.set_subscription_replicated(topic, subscription, True)
+        await create_replicated(self._admin, topic, subscription, properties)
         self._listed.pop(topic, None)
 
     async def acknowledge(self, topic: TopicName, subscription: str, news: News, *, resets: int) -> int:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import aclosing
 
 from interpulse.client.admin.admin_client import AdminClient
-from interpulse.client.consuming.copied_entries import CopiedEntry, copied_entries, last_before
+from interpulse.client.consuming.copied_entries import CopiedEntry, first_copy, last_before
 from interpulse.client.session import Session
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
@@ -48,9 +47,5 @@ class ReverseCopies:
         return None if copy is None else (copy.there, copy)
 
     async def _first(self, behind: Position, upto: Position) -> CopiedEntry | None:
-        copies = copied_entries(self._session(), self._topic, behind, upto)
-        async with aclosing(copies):
-            async for copy in copies:
-                if copy.origin == self._cluster:
-                    return copy
-        return None
+        cluster = self._cluster
+        return await first_copy(self._session(), self._topic, behind, upto, lambda copy: copy.origin == cluster)

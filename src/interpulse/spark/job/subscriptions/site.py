@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from interpulse.model.ids import Position
+from interpulse.client.admin.admin_client import AdminClient
+from interpulse.model.errors import AlreadyExists
+from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.replication.acknowledgements import Acknowledgements, News
-
-_NOT_OF_USERS: Final = ("pulsar.", "interpulse.", "__")
-"""Beginnings of the names of cursors and subscriptions that are not of users."""
+from interpulse.wire.cursor_promise import RESERVED_SUBSCRIPTIONS
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,22 @@ class WantedSubscriptions(NamedTuple):
 
     def has(self, name: str, *, replicated: bool) -> bool:
         """Return True if a durable subscription is to be exchanged."""
-        if name.startswith(_NOT_OF_USERS) or not (replicated or self.every):
+        if name.startswith(RESERVED_SUBSCRIPTIONS) or not (replicated or self.every):
             return False
         return self.include is None or re.search(self.include, name) is not None
+
+
+async def create_replicated(
+    admin: AdminClient, topic: TopicName, subscription: str, properties: Mapping[str, str]
+) -> None:
+    """Create a replicated subscription at the first entry. One that has just come is marked."""
+    topics = admin.topics
+    try:
+        await topics.create_subscription(
+            topic, subscription, MessageId(*EARLIEST), properties=properties, replicated=True
+        )
+    except AlreadyExists:
+        await topics.set_subscription_replicated(topic, subscription, True)
 
 
 class Site(Protocol):

@@ -16,7 +16,7 @@ from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.replication.acknowledgements import Acknowledgements, News, Span, Translation, joined
 from interpulse.replication.position_runs import PositionRuns, Run
-from interpulse.spark.job.subscriptions.copy_map import CopyMap, translation
+from interpulse.spark.job.subscriptions.copy_map import CopyMap
 from interpulse.spark.job.subscriptions.exchange import BEHIND, SYNCED, Side, TopicExchange
 from interpulse.spark.job.subscriptions.reverse_copies import ReverseCopies
 from interpulse.spark.job.subscriptions.site import Site, SubscriptionState
@@ -111,8 +111,8 @@ class Copies:
 
     def __init__(self) -> None:
         self.runs = PositionRuns()
-        self.to_target: Translation = translation(self.runs.to_target, self.runs.target_of)
-        self.to_source: Translation = translation(self.runs.to_source, self.runs.source_of)
+        self.to_target: Translation = Translation(self.runs.to_target, self.runs.target_of)
+        self.to_source: Translation = Translation(self.runs.to_source, self.runs.source_of)
 
     def covers(self, lowest: object) -> bool:
         return True

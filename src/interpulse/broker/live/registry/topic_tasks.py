@@ -17,6 +17,7 @@ from interpulse.broker.periodic import run_periodically
 from interpulse.in_turns import Turn
 from interpulse.model.errors import NoRoomLeft, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.storage.metadata.session_bounded import SessionLost
 
 log = logging.getLogger(__name__)
 
@@ -187,6 +188,9 @@ class SettingsRefresh:
             settings = await self.of(topic.name)
             if self._topics.get(topic.name) is topic:  # it may be closed by now
                 await topic.apply(settings)
+        except SessionLost as error:  # every watch is called back when the store answers again
+            log.warning("policies not applied until the metadata store answers topic=%s", topic.name)
+            return error
         except PulsarError as error:
             log.error("policies not applied topic=%s error=%s", topic.name, error)
             return error

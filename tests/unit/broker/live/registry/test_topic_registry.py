@@ -14,6 +14,7 @@ from interpulse.model.errors import MetadataError, PreconditionFailed, ServiceNo
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.topics import Requester
 from interpulse.storage.api import CommitConflict, MetadataFull
+from interpulse.storage.metadata.session_bounded import SessionLost, session_lost
 
 OTHER = TopicName.parse("persistent://public/other/t")
 
@@ -207,6 +208,26 @@ async def test_policies_that_cannot_be_applied_are_told_to_the_caller_and_logged
     bench.registry.begin_applying()
     await bench.settle()
     assert len(caplog.messages) == 1
+
+
+async def test_policies_when_the_session_is_lost_then_they_are_applied_after_it_without_an_error(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR)
+    topic, read = await bench.topic(), bench.registry._settings._read
+    bench.settings = TopicSettings(message_ttl_seconds=7)
+
+    async def settings(name: TopicName) -> TopicSettings:
+        raise session_lost()
+
+    monkeypatch.setattr(bench.registry._settings, "_read", settings)
+    with pytest.raises(SessionLost):
+        await bench.registry.policies_changed()
+    assert caplog.messages == []
+    monkeypatch.setattr(bench.registry._settings, "_read", read)
+    bench.registry.begin_applying()  # a store that answers again calls back every watch
+    await bench.settle()
+    assert topic.settings.message_ttl_seconds == 7
 
 
 @pytest.mark.parametrize("work", ["maintain", "policies_changed", "flush"])

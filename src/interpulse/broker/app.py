@@ -222,6 +222,7 @@ class BrokerApp:
 
     async def _serve(self, parts: Parts, services: Services, opened: AsyncExitStack) -> None:
         binary_server, context = parts.binary_server, parts.context
+        opened.push_async_callback(parts.tenancy.links.close)
         opened.push_async_callback(binary_server.close)
         await _start_registry(parts, opened)
         opened.callback(binary_server.sockets.close)
@@ -238,7 +239,6 @@ class BrokerApp:
 
     async def _start_upkeep(self, parts: Parts, opened: AsyncExitStack) -> None:
         replication, topics = parts.replication, parts.topics
-        opened.push_async_callback(parts.tenancy.links.close)
         await replication.remote_topics.start()
         opened.push_async_callback(replication.remote_topics.stop)
         await parts.member.start_upkeep(topics, replication, opened)
@@ -258,6 +258,10 @@ async def _start_registry(parts: Parts, opened: AsyncExitStack) -> None:
         _follow_disk_space(stores.disk_space, registry)
     opened.push_async_callback(registry.close)
     parts.member.follow(parts.topics, parts.binary_server.resume_sending, opened)
+    roles = parts.topics.failover_roles
+    if roles.peer is not None:
+        roles.peer.start(roles, registry.spawn, registry.begin_applying)
+        registry.spawn(leave_if_session_lost(roles.look_at_all()))
 
     def on_policies_changed(key: str) -> None:
         namespace = keys.namespace_of_policies_key(key)

@@ -39,6 +39,7 @@ from interpulse.broker.tenancy.clusters import Clusters, FailureDomains, Isolati
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.broker.topics.deletion import Deletion
+from interpulse.broker.topics.failover_peer import FailoverPeer, PeerSettings
 from interpulse.broker.topics.failover_roles import FailoverRoles
 from interpulse.broker.topics.inactivity import InactiveTopics
 from interpulse.broker.topics.lifecycle import TopicLifecycle
@@ -196,7 +197,8 @@ def build_topics(base: Foundation, tenancy: Tenancy, member: Membership, ready: 
     config, metadata, stores = base.config, base.metadata, base.stores
     namespaces, current = tenancy.namespaces, tenancy.current
     reader = TopicSettingsReader()
-    roles = FailoverRoles(namespaces, tenancy.clusters, base.clock)
+    peer = _failover_peer(config, tenancy.links, base.clock)
+    roles = FailoverRoles(namespaces, tenancy.tenants, tenancy.clusters, base.clock, peer)
 
     async def settings_of(topic: TopicName) -> LiveSettings:
         namespace = await namespaces.find_policies(topic.namespace_name)
@@ -261,6 +263,18 @@ def build_topics(base: Foundation, tenancy: Tenancy, member: Membership, ready: 
         permits,
         lookups,
         InconsistencyCounters(base.clock.now_ms),
+    )
+
+
+def _failover_peer(config: BrokerConfig, links: ClusterLinks, clock: Clock) -> FailoverPeer | None:
+    cluster = config.failover_peer
+    if not cluster:
+        return None
+    if cluster == config.cluster_name:
+        raise CannotServe(f"failoverPeer={cluster} is this cluster itself; name the other cluster of the pair")
+    settings = PeerSettings(cluster, config.failover_peer_wait, config.failover_without_peer == "hold")
+    return FailoverPeer(
+        settings, lambda name: links.use(cluster, lambda admin: admin.namespaces.failover_role(name)), clock
     )
 
 

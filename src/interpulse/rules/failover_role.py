@@ -90,6 +90,8 @@ class FailoverRole:
     """True if the other site has the subscriptions with their acknowledgements: consumers need not drain here."""
     since: str = field(default="", compare=False)
     """ISO time at which the role was set; "" if it is not known."""
+    unconfirmed_by: str = ""
+    """Name of the peer cluster that has to confirm the stored role first; "" if none has to."""
 
     def __str__(self) -> str:
         return ";".join((self.role, f"epoch={self.epoch}", *(f"{name}={value}" for name, value in self._urls())))
@@ -111,6 +113,8 @@ class FailoverRole:
 
     def about(self, topic: TopicName) -> str:
         """Return the sentence for a client that this role refuses."""
+        if self.unconfirmed_by:
+            return f"Namespace {topic.namespace_name} waits for the role at {self.unconfirmed_by}, epoch {self.epoch}"
         return f"Namespace {topic.namespace_name} {_WORDS[self.role]}, epoch {self.epoch}"
 
 
@@ -231,6 +235,18 @@ def with_migrated(
             f"or in the property {URL_PROPERTY} of the namespace"
         )
     return marked
+
+
+def unconfirmed(stored: FailoverRole, peer: str) -> FailoverRole:
+    """Return the role in force while the peer has not yet confirmed the stored one: nothing new is published."""
+    return replace(stored, role=Role.FENCED, unconfirmed_by=peer) if stored.role is Role.ACTIVE else stored
+
+
+def after_peer(stored: FailoverRole, peer_epoch: int) -> FailoverRole:
+    """Return the role to store after an answer of the peer: standby if its epoch is higher, or else the same object."""
+    if peer_epoch <= stored.epoch or stored.role not in (Role.ACTIVE, Role.FENCED):
+        return stored
+    return FailoverRole(Role.STANDBY, peer_epoch)
 
 
 def is_exempt(topic: TopicName) -> bool:

@@ -19,6 +19,7 @@ from interpulse.rules.failover_role import (
     FailoverRole,
     Role,
     Treatment,
+    after_peer,
     effective_role,
     is_exempt,
     is_lane,
@@ -26,6 +27,7 @@ from interpulse.rules.failover_role import (
     parse_role,
     stored_role,
     suspended_creation,
+    unconfirmed,
     with_migrated,
     with_role,
 )
@@ -229,3 +231,36 @@ def test_creation_when_the_role_suspends_it_then_says_why(role: Role) -> None:
 )
 def test_producer_when_named_like_a_lane_then_is_one(name: str, lane: bool) -> None:
     assert is_lane(name) is lane
+
+
+@pytest.mark.parametrize(
+    ("own", "peer_epoch", "expected"),
+    [
+        (FailoverRole(Role.ACTIVE, 4), 4, None),
+        (FailoverRole(Role.ACTIVE, 4), 3, None),
+        (FailoverRole(Role.ACTIVE, 4), 5, FailoverRole(Role.STANDBY, 5)),
+        (FailoverRole(Role.FENCED, 4), 4, None),
+        (FailoverRole(Role.FENCED, 4), 5, FailoverRole(Role.STANDBY, 5)),
+        (FailoverRole(Role.STANDBY, 4), 5, None),
+        (FailoverRole(Role.MOVED, 4, WEST), 5, None),
+    ],
+)
+def test_role_after_an_answer_of_the_peer(own: FailoverRole, peer_epoch: int, expected: FailoverRole | None) -> None:
+    later = after_peer(own, peer_epoch)
+    assert later == expected if expected else later is own
+
+
+@pytest.mark.parametrize(
+    ("role", "url", "in_force"),
+    [
+        (Role.ACTIVE, "", Role.FENCED),
+        (Role.FENCED, "", Role.FENCED),
+        (Role.STANDBY, "", Role.STANDBY),
+        (Role.MOVED, WEST, Role.MOVED),
+    ],
+)
+def test_role_while_the_peer_has_not_confirmed_it(role: Role, url: str, in_force: Role) -> None:
+    waiting = unconfirmed(FailoverRole(role, 4, url), "west")
+    assert (waiting.role, waiting.epoch, waiting.service_url) == (in_force, 4, url)
+    about = "Namespace public/default waits for the role at west, epoch 4"
+    assert (waiting.about(TOPIC) == about) is (role is Role.ACTIVE)

@@ -489,6 +489,22 @@ class BrokerConfig(ProviderSettings):
         "Consumers of namespaces whose failover role is standby: served, or refused until the role is active.",
         choices=("allow", "refuse"),
     )
+    failover_peer: str = setting(
+        "",
+        "Name of the cluster that serves namespaces with a failover role when this one does not; it must be registered "
+        "with clusters create. Namespaces for which it has a higher epoch become standby here.",
+    )
+    failover_peer_wait: int = setting(
+        10,
+        "Seconds for which namespaces whose role was set before the broker started stay fenced while failoverPeer does "
+        "not answer.",
+        least=1,
+    )
+    failover_without_peer: str = setting(
+        "serve",
+        "Namespaces that failoverPeer did not confirm within failoverPeerWait: served, or fenced until it answers.",
+        choices=("serve", "hold"),
+    )
     replication_job: str = setting(
         "embedded",
         "Who runs the replication job: the broker as a child process, or an operator.",

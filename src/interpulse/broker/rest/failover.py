@@ -22,9 +22,14 @@ from interpulse.rules.failover_role import URL_PROPERTY, FailoverRole, Role, Tre
 
 
 async def get_role(call: Call) -> Answer:
-    """Return the role in force, its epoch, and the time since which it is stored if that is known."""
-    role = await call.context.failover_roles.of(call.namespace)
-    return answer_json({"role": str(role), "epoch": role.epoch, "since": role.since or None})
+    """Return the role in force, its epoch, the time since which it is stored if that is known, and the peer's role."""
+    roles = call.context.failover_roles
+    role = await roles.of(call.namespace)
+    shown: dict[str, Any] = {"role": str(role), "epoch": role.epoch, "since": role.since or None}
+    if roles.peer is not None:
+        seen = roles.peer.seen(call.namespace)
+        shown["peer"] = {"cluster": roles.peer.cluster, **(seen.to_json() if seen else {})}
+    return answer_json(shown)
 
 
 async def set_role(call: Call) -> Answer:

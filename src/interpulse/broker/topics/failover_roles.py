@@ -7,10 +7,20 @@ from typing import Final
 
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces
+from interpulse.broker.tenancy.tenants import Tenants
+from interpulse.broker.topics.failover_peer import FailoverPeer
 from interpulse.clock import Clock, iso_time
 from interpulse.model.names import NamespaceName
 from interpulse.model.policies.policy_documents import NamespacePolicies
-from interpulse.rules.failover_role import ACTIVE, FailoverRole, effective_role, with_migrated, with_role
+from interpulse.rules.failover_role import (
+    ACTIVE,
+    ROLE_PROPERTY,
+    FailoverRole,
+    effective_role,
+    stored_role,
+    with_migrated,
+    with_role,
+)
 
 log = logging.getLogger(__name__)
 
@@ -20,8 +30,18 @@ _WARNED_MAX: Final = 1000
 class FailoverRoles:
     """Roles of namespaces, read and set."""
 
-    def __init__(self, namespaces: Namespaces, clusters: Clusters, clock: Clock) -> None:
+    def __init__(
+        self,
+        namespaces: Namespaces,
+        tenants: Tenants,
+        clusters: Clusters,
+        clock: Clock,
+        peer: FailoverPeer | None = None,
+    ) -> None:
+        """Create the roles. ``peer`` confirms those that were set before this broker started."""
+        self.peer = peer
         self._namespaces = namespaces
+        self._tenants = tenants
         self._clusters = clusters
         self._clock = clock
         self._warned: set[tuple[NamespaceName, str]] = set()
@@ -35,11 +55,24 @@ class FailoverRoles:
         if problem and (namespace, problem) not in self._warned and len(self._warned) < _WARNED_MAX:
             self._warned.add((namespace, problem))
             log.warning("failover role ignored namespace=%s error=%s", namespace, problem)
+        if self.peer is not None and ROLE_PROPERTY in policies.properties:
+            return self.peer.in_force(namespace, role)
         return role
 
     async def of(self, namespace: NamespaceName) -> FailoverRole:
         """Return the role in force; raises NamespaceNotFound."""
         return await self.of_policies(namespace, await self._namespaces.get_policies(namespace))
+
+    async def stored(self, namespace: NamespaceName) -> FailoverRole | None:
+        """Return the stored role; None if there is no such namespace, or it has none."""
+        policies = await self._namespaces.find_policies(namespace)
+        return stored_role(policies.properties)[0] if policies and ROLE_PROPERTY in policies.properties else None
+
+    async def look_at_all(self) -> None:
+        """Look at the roles of all namespaces, so that the peer is asked for them."""
+        for tenant in await self._tenants.list():
+            for namespace in map(NamespaceName.parse, await self._namespaces.list(tenant)):
+                await self.of_policies(namespace, await self._namespaces.find_policies(namespace))
 
     async def set(self, namespace: NamespaceName, role: FailoverRole) -> None:
         """Store a role. Raise NamespaceNotFound, and Conflict if the stored epoch is higher."""

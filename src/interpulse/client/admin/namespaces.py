@@ -174,7 +174,10 @@ class NamespacesAdmin:
     # Failover
 
     async def failover_role(self, namespace: NamespaceName | str) -> dict[str, Any]:
-        """Return ``role``, as the property has it, ``epoch`` and ``since``, None if that is not known."""
+        """Return ``role``, as the property has it, ``epoch`` and ``since``, None if that is not known.
+
+        With ``failoverPeer`` in the broker's configuration, ``peer`` has its ``cluster`` and last answer.
+        """
         return await ask(self._http, Namespaces.GET_FAILOVER_ROLE, namespace, read=record)
 
     async def set_failover_role(

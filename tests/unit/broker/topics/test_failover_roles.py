@@ -6,6 +6,7 @@ import pytest
 
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
+from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.broker.topics.failover_roles import FailoverRoles
 from interpulse.model.clusters import ClusterData, ClusterMigration
 from interpulse.model.errors import Conflict, NamespaceNotFound
@@ -31,7 +32,7 @@ def namespaces(store: MemoryMetadataStore) -> Namespaces:
 
 @pytest.fixture
 def roles(store: MemoryMetadataStore, namespaces: Namespaces) -> FailoverRoles:
-    return FailoverRoles(namespaces, Clusters(store), FakeClock())
+    return FailoverRoles(namespaces, Tenants(store), Clusters(store), FakeClock())
 
 
 async def test_role_when_set_then_stored_with_its_time_beside_other_properties(

@@ -46,6 +46,7 @@ from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup.bundles import Bundles
 from interpulse.broker.topics.lookup.lookup import Lookups
 from interpulse.broker.topics.lookup.topic_watches import TopicWatches
+from interpulse.broker.topics.metadata_changes import MetadataChanges
 from interpulse.broker.topics.schemas import Schemas
 from interpulse.broker.topics.topic_clusters import AdminRemotes, Expansion, TopicClusters
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
@@ -403,6 +404,7 @@ def build_context(
         topic_clusters=TopicClusters(clusters, tenants, namespaces, policies, lifecycle, remotes, registry, current),
         replication_status=replication.status,
         replication_survey=replication.survey,
+        metadata_changes=MetadataChanges(base.stores.metadata),
         acknowledgements=GatheredAcknowledgements(
             AcknowledgementFeed(lifecycle, registry, bundles),
             bundles,

@@ -106,6 +106,11 @@ def topic_of_partitioned_topic(key: str) -> TopicName | None:
     return _topic(key.removeprefix(f"{PARTITIONED_TOPICS}/"))
 
 
+def is_topic_record(key: str) -> bool:
+    """Return True for a `topic_record` key. Keys of cursors are one level below."""
+    return key.startswith(f"{TOPIC_RECORDS}/") and key.count("/") == 1 + _PARTS_OF_TOPIC
+
+
 def topic_of_record(key: str) -> TopicName | None:
     """Return the topic of a `topic_record` key, or of the key of one of its cursors."""
     return _topic("/".join(key.split("/", 6)[2:6]))

@@ -177,6 +177,7 @@ class Brokers:
     GET_RUNTIME = Operation("GET", f"{_CONFIGURATION}/runtime", Access.SUPER_USER)
     SET_DYNAMIC = Operation("POST", f"{_CONFIGURATION}/{{key}}/{{value}}", Access.SUPER_USER)
     DELETE_DYNAMIC = Operation("DELETE", f"{_CONFIGURATION}/{{key}}", Access.SUPER_USER)
+    AWAIT_CHANGES = Operation("GET", f"{_BROKERS}/metadata/changes", Access.ANY_ROLE)
     IS_ALIVE = Operation("GET", "/livez", Access.OPEN)
     IS_READY = Operation("GET", "/readyz", Access.OPEN)
     HAS_STATUS_FILE = Operation("GET", "/status.html", Access.OPEN)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from interpulse import __version__
 from interpulse.broker.config.broker_config import dynamic_keys
 from interpulse.broker.rest.http.at_owner import redirect_to
-from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json, answer_text
+from interpulse.broker.rest.http.call import WAIT_SECONDS_MAX, Answer, Call, Route, answer_json, answer_text
 from interpulse.model.errors import ClusterNotFound, NamespaceNotFound, NotFound, ServiceNotReady
 from interpulse.model.isolation import IsolationPolicies
 from interpulse.model.names import NamespaceName
@@ -18,7 +18,7 @@ from interpulse.model.operations import Brokers
 from interpulse.rules.isolation import assignment
 from interpulse.rules.placement import sent_to
 
-_OFFERED: Final = {"supportsAcknowledgementSync": "1"}
+_OFFERED: Final = {"supportsAcknowledgementSync": "1", "supportsMetadataChanges": "1"}
 """Parts of this API that clients look for, with their versions."""
 
 VERSION: Final = f"5.0.0+interpulse-{__version__}"
@@ -120,6 +120,15 @@ async def get_runtime(call: Call) -> Answer:
     return answer_json(call.context.dynamic.config.as_text() | _OFFERED)
 
 
+async def await_changes(call: Call) -> Answer:
+    """Return the token of the present topics, policies and clusters: as soon as it differs from the one ``since``.
+
+    ``wait`` is the time to wait for that, such as ``20s``, at most a minute.
+    """
+    wait_seconds = call.seconds_of_ours("wait", most=WAIT_SECONDS_MAX)
+    return answer_json({"token": await call.context.metadata_changes.after(call.query.get("since", ""), wait_seconds)})
+
+
 ROUTES: Final = (
     Route(Brokers.LIST, lambda call: registered_brokers(call)),
     Route(Brokers.LIST_OF_CLUSTER, list_brokers_of_cluster),
@@ -134,6 +143,7 @@ ROUTES: Final = (
     Route(Brokers.GET_RUNTIME, get_runtime),
     Route(Brokers.SET_DYNAMIC, lambda call: call.context.dynamic.set(call.param("key"), call.param("value"))),
     Route(Brokers.DELETE_DYNAMIC, lambda call: call.context.dynamic.delete(call.param("key"))),
+    Route(Brokers.AWAIT_CHANGES, await_changes),
     Route(Brokers.IS_ALIVE, check_alive),
     Route(Brokers.IS_READY, check_health),
     Route(Brokers.HAS_STATUS_FILE, check_status_file),

@@ -6,6 +6,7 @@ from typing import Final
 
 from interpulse.broker.replication.acknowledgement_feed import Question
 from interpulse.broker.rest.http.call import (
+    WAIT_SECONDS_MAX,
     Answer,
     Call,
     Route,
@@ -18,9 +19,6 @@ from interpulse.in_turns import dumped_in_turns
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.operations import Replication
 from interpulse.model.policies.policy_documents import TopicPolicies
-
-_WAIT_SECONDS_MAX: Final = 60
-"""A minute, so that proxies and load balancers let the call wait."""
 
 
 async def get_namespace_status(call: Call) -> Answer:
@@ -59,7 +57,7 @@ async def get_acknowledgements(call: Call) -> Answer:
     not marked as replicated. ``more`` is true if another page follows, for the token of this one.
     """
     check_replicated_enabled(call)
-    wait_seconds = call.seconds_of_ours("wait", most=_WAIT_SECONDS_MAX)
+    wait_seconds = call.seconds_of_ours("wait", most=WAIT_SECONDS_MAX)
     question = Question(call.namespace, marked=not call.flag_of_ours("all"), wait_seconds=wait_seconds)
     gathered, since = call.context.acknowledgements, call.query.get("since", "")
     asked = gathered.here if call.flag("authoritative") else gathered  # the flag: another broker gathers

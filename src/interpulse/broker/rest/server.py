@@ -133,6 +133,7 @@ class RestServer:
         """Accept no new connections, and end the open ones."""
         self._connections.closed = True
         self._context.registry.cursor_changes.stop_waiting()
+        self._context.metadata_changes.stop_waiting()
         if self._mounted is not None:
             self._mounted.close()
         self.sockets.close()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from interpulse.client.admin.calls import ask, send
-from interpulse.client.json_readers import each, names, record, string
+from interpulse.client.admin.calls import ask, send, wait_text
+from interpulse.client.json_readers import each, names, record, record_with, string
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.operations import Brokers
 
@@ -58,6 +58,17 @@ class BrokersAdmin:
     async def runtime_configuration(self) -> dict[str, str]:
         """Return every configuration key with its value in force."""
         return await ask(self._http, Brokers.GET_RUNTIME, read=record)
+
+    async def metadata_changes(self, *, since: str = "", wait_s: float = 0) -> str:
+        """Return a token of the present topics, policies and clusters, as soon as it differs from ``since``.
+
+        Wait up to ``wait_s`` seconds for that, a minute at most. Only Interpulse has this call, with
+        ``supportsMetadataChanges`` in the runtime configuration. Raise InvalidRequest if ``wait_s`` is not less than
+        the time-out of this client.
+        """
+        query = {"since": since, "wait": wait_text(wait_s, self._http.timeout_ms)}
+        answer = await ask(self._http, Brokers.AWAIT_CHANGES, read=record_with("token"), query=query)
+        return str(answer["token"])
 
     async def dynamic_configuration_names(self) -> Names:
         """Return the keys that can be changed while the broker runs."""

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from interpulse import __version__
 from interpulse.client.json_readers import Read, UnexpectedJson, each, ignored, made_by, optional, records, string
 from interpulse.client.transport.http_session import HttpSession
-from interpulse.model.errors import NotSupported
+from interpulse.model.errors import InvalidRequest, NotSupported
 from interpulse.model.operations import Brokers, Operation
 from interpulse.model.policies.catalogue import TOPIC_CLUSTERS, PolicyAtLevel
 from interpulse.model.policies.policy_records import BacklogQuota
@@ -44,6 +44,18 @@ async def send(
 ) -> None:
     """Call an operation on these names, whose status is the answer."""
     await ask(http, operation, *names, read=ignored, query=query, body=body)
+
+
+def wait_text(seconds: float, timeout_ms: int) -> str | None:
+    """Return the query parameter of a call that waits for a change; None if it does not wait.
+
+    Raise InvalidRequest unless ``seconds`` is less than the time-out of the admin client.
+    """
+    if seconds * 1000 >= timeout_ms:
+        raise InvalidRequest(
+            f"wait_s={seconds:g} must be less than the admin client's time-out, timeout_ms={timeout_ms}"
+        )
+    return f"{seconds:f}s" if seconds else None
 
 
 async def make_change(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
-from interpulse.client.admin.calls import QUOTAS, Changes, ask, make_change, read_policy, send
+from interpulse.client.admin.calls import QUOTAS, Changes, ask, make_change, read_policy, send, wait_text
 from interpulse.client.json_readers import (
     Read,
     boolean,
@@ -310,10 +310,7 @@ class NamespacesAdmin:
         InvalidRequest if that is not less than the time-out of this client, and NotSupported unless the broker is
         Interpulse.
         """
-        limit = self._http.timeout_ms
-        if wait_s * 1000 >= limit:
-            raise InvalidRequest(f"wait_s={wait_s:g} must be less than the admin client's time-out, timeout_ms={limit}")
-        query = {"since": since, "wait": f"{wait_s:f}s" if wait_s else None, "all": every or None}
+        query = {"since": since, "wait": wait_text(wait_s, self._http.timeout_ms), "all": every or None}
         read = record_with("token")
         return await ask(self._http, Replication.GET_ACKNOWLEDGEMENTS, namespace, read=read, query=query)
 

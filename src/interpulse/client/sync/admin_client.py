@@ -34,6 +34,7 @@ class BrokersAdmin(Blocking[admin_brokers.BrokersAdmin]):
     health = blocking(admin_brokers.BrokersAdmin.health)
     metrics = blocking(admin_brokers.BrokersAdmin.metrics)
     runtime_configuration = blocking(admin_brokers.BrokersAdmin.runtime_configuration)
+    metadata_changes = blocking(admin_brokers.BrokersAdmin.metadata_changes)
     dynamic_configuration_names = blocking(admin_brokers.BrokersAdmin.dynamic_configuration_names)
     dynamic_configuration = blocking(admin_brokers.BrokersAdmin.dynamic_configuration)
     set_dynamic_configuration = blocking(admin_brokers.BrokersAdmin.set_dynamic_configuration)

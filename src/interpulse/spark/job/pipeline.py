@@ -64,13 +64,16 @@ class Pipeline:
         self._healed_count = 0
         self._healed_last: Mapping[str, Any] = {}
 
-    async def update(self, topics: Mapping[TopicName, int]) -> None:
-        """Provision new topics, hold those that do not fit, and keep the query running."""
+    async def update(self, topics: Mapping[TopicName, int], changes: int | None = None) -> None:
+        """Provision new topics, hold those that do not fit, and keep the query running.
+
+        ``changes`` is the number of `SourceChanges`; None: anything may have changed.
+        """
         if not self._started and not self.route.checkpoint.exists():
             self.route.files.forget()  # entries written before are then found on the target
         self._started = True
         is_under_way = self._query.has_started or self.route.checkpoint.exists()
-        await self.topics.update(topics, is_under_way=is_under_way)
+        await self.topics.update(topics, changes, is_under_way=is_under_way)
         if self.spark is not None:
             await self._query.keep(self.spark, is_away=self.topics.is_away)
         await self._subscriptions.follow(self.topics.ready_partitions(), self.topics.admin, self.topics.session)

@@ -31,6 +31,7 @@ from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, check_cluster_name
 from interpulse.spark.job.reports.progress import BatchProgress
 from interpulse.spark.job.reports.report import JsonLines, Report
+from interpulse.spark.job.reports.status_records import StatusRecords
 from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.routes.route_topics import JobEnds
 from interpulse.spark.job.selection import (
@@ -41,6 +42,7 @@ from interpulse.spark.job.selection import (
     partitions_of,
     select,
 )
+from interpulse.spark.job.source_changes import SourceChanges
 from interpulse.spark.session import start_session
 
 if TYPE_CHECKING:
@@ -76,6 +78,9 @@ class ReplicationJob:
         self._source_error = ""
         self._is_source_ready = False
         self._names_checked: set[str] = set()
+        self._selected: Mapping[str, RemoteSelection] = {}
+        self._selected_at = 0
+        """Number of the changes on the source after which the selection was read; see `SourceChanges`."""
 
     def _emit(self, event: Mapping[str, Any]) -> None:
         for report in self._reports:
@@ -100,7 +105,8 @@ class ReplicationJob:
             starting = asyncio.create_task(self._start_spark())
             reporting = asyncio.create_task(self._report_status(admin))
             beating = asyncio.create_task(send_heartbeats(self._config, admin))
-            controlling = asyncio.create_task(self._control(admin, starting))
+            changes = SourceChanges(admin)
+            controlling = asyncio.create_task(self._control(admin, changes, starting))
             stopping = asyncio.create_task(self._stopping.wait())
             try:
                 # A turn may wait for clusters that do not answer; the end does not.
@@ -110,6 +116,7 @@ class ReplicationJob:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
+                await changes.close()
                 await self._stop(starting)
         return controlling.result() if not controlling.cancelled() else 0
 
@@ -157,7 +164,7 @@ class ReplicationJob:
         if query in self._pipelines:
             self._pipelines[query].take_idle()
 
-    async def _control(self, admin: AdminClient, starting: asyncio.Task[None]) -> int:
+    async def _control(self, admin: AdminClient, changes: SourceChanges, starting: asyncio.Task[None]) -> int:
         while not self._stopping.is_set():
             if starting.done():
                 starting.result()
@@ -165,7 +172,7 @@ class ReplicationJob:
                     self._emit_error(self._config.source.cluster, _NO_JAVA)
                     return 1
             try:
-                await self._turn(admin)
+                await self._turn(admin, await changes.number())
                 self._source_error = ""
                 self._note_source(None)
                 if not self._is_source_ready:
@@ -193,8 +200,8 @@ class ReplicationJob:
         for pipeline in self._pipelines.values():
             pipeline.note_source(problem)
 
-    async def _turn(self, admin: AdminClient) -> None:
-        """Bring the pipelines in line with the present selection.
+    async def _turn(self, admin: AdminClient, changes: int) -> None:
+        """Bring the pipelines in line with the present selection, which is read after changes on the source.
 
         Each is updated by itself: a cluster that does not answer delays neither the others nor the next turn.
         """
@@ -205,7 +212,9 @@ class ReplicationJob:
             with contextlib.suppress(PulsarError, TimeoutError):
                 async with asyncio.timeout(_TURN_S), self._config.target.admin() as target:
                     await self._check_name("target", self._config.target, target)
-        selected = await select(self._config, admin)
+        if changes != self._selected_at:
+            self._selected, self._selected_at = await select(self._config, admin), changes
+        selected = self._selected
         self._check_start(selected)
         self._note_unusable_remotes(selected)
         for remote in [name for name in self._pipelines if name not in selected and name not in self._updates]:
@@ -221,7 +230,7 @@ class ReplicationJob:
                 continue
             if remote not in self._pipelines:
                 self._pipelines[remote] = await self._new_pipeline(admin, selection.address)
-            self._updates[remote] = asyncio.create_task(self._pipelines[remote].update(selection.topics))
+            self._updates[remote] = asyncio.create_task(self._pipelines[remote].update(selection.topics, changes))
         if self._updates:
             await asyncio.wait(self._updates.values(), timeout=_TURN_S)
         self._take_ended()
@@ -270,7 +279,7 @@ class ReplicationJob:
 
     async def _report_status(self, admin: AdminClient) -> None:
         """Report the state of every topic-partition, also to the source's admin API if it keeps such records."""
-        wanting = [report for report in self._reports if report.wants_records]
+        wanting, status = [report for report in self._reports if report.wants_records], StatusRecords(admin)
         keeps_records: bool | None = None
         while keeps_records is not False or wanting:
             if keeps_records is None:
@@ -284,10 +293,7 @@ class ReplicationJob:
             for report in wanting:
                 report.show([record for _, records in reported for record in records], written)
             for namespace, records in reported if keeps_records else ():
-                try:
-                    await admin.namespaces.report_replication_status(namespace, records)
-                except PulsarError as error:
-                    log.debug("status not reported namespace=%s error=%s", namespace, error)
+                await status.send(namespace, records)
             await asyncio.sleep(_STATUS_S)
 
     async def _stop(self, starting: asyncio.Task[None]) -> None:

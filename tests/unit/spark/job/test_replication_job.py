@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import json
 import uuid
 from dataclasses import replace
@@ -18,6 +19,17 @@ from interpulse.spark.job.replication_job import ReplicationJob
 from interpulse.spark.job.routes.route_topics import JobEnds
 from interpulse.spark.job.selection import RemoteSelection, is_interpulse
 from interpulse.spark.job.start import Start, parse_start
+
+CHANGES = itertools.count(1)
+"""Numbers of changes on the source."""
+
+
+@pytest.fixture(autouse=True)
+def source_that_changes(monkeypatch):
+    async def number(changes):
+        return next(CHANGES)
+
+    monkeypatch.setattr("interpulse.spark.job.replication_job.SourceChanges.number", number)
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +71,7 @@ class FakePipeline:
     def __init__(self, remote, awake):
         self.remote, self.awake, self.updates, self.ends = remote, awake, [], []
 
-    async def update(self, topics):
+    async def update(self, topics, changes):
         self.updates.append(set(topics))
         if self.remote == "silent":
             await self.awake.wait()
@@ -97,7 +109,7 @@ async def test_cluster_that_does_not_answer_is_waited_for_by_no_other(tmp_path, 
     async def turn(topics, *addresses):
         selected.clear()
         selected.update({each.cluster: RemoteSelection(each, dict.fromkeys(topics, 0)) for each in addresses})
-        await job._turn(None)  # type: ignore[arg-type]
+        await job._turn(None, next(CHANGES))  # type: ignore[arg-type]
 
     await turn("a", at("silent"), at("well"))
     await turn("ab", at("silent"), at("well"))
@@ -125,7 +137,7 @@ async def test_update_that_fails_concerns_its_own_cluster_and_is_tried_again(tmp
     updated, source_failures = [], [None, NotConnected("east is away"), None]
 
     class Failing(FakePipeline):
-        async def update(self, topics):
+        async def update(self, topics, changes):
             updated.append(self.remote)
             if self.remote in failures:
                 raise failures[self.remote]
@@ -148,8 +160,8 @@ async def test_update_that_fails_concerns_its_own_cluster_and_is_tried_again(tmp
     monkeypatch.setattr(job, "_new_pipeline", new_pipeline)
     for _ in range(2):
         with contextlib.suppress(PulsarError):
-            await job._turn(None)  # type: ignore[arg-type]
-    await job._turn(None)  # type: ignore[arg-type]
+            await job._turn(None, next(CHANGES))  # type: ignore[arg-type]
+    await job._turn(None, next(CHANGES))  # type: ignore[arg-type]
     assert sorted(updated) == ["north", "north", "south", "south", "west"]
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(each["cluster"], each["error"]) for each in events] == [
@@ -286,7 +298,7 @@ async def test_cluster_whose_record_cannot_be_used_is_told_once_and_its_topics_a
 
     monkeypatch.setattr("interpulse.spark.job.replication_job.select", select)
     for _ in range(2):
-        await job._turn(None)  # type: ignore[arg-type]
+        await job._turn(None, next(CHANGES))  # type: ignore[arg-type]
     assert west.ends == ["stopped"]  # and not retired: when the record is mended it goes on where it was
     assert capsys.readouterr().out.count("west wants basic") == 1
     ((first, second),) = job._unusable_remotes["west"].records().values()
@@ -315,7 +327,7 @@ async def test_target_that_is_silent_does_not_keep_the_job_from_its_turn(tmp_pat
     monkeypatch.setattr("interpulse.spark.job.replication_job.select", select)
     monkeypatch.setattr("interpulse.spark.job.replication_job._TURN_S", 0.01)
     async with asyncio.timeout(60):
-        await job._turn(None)  # type: ignore[arg-type]
+        await job._turn(None, next(CHANGES))  # type: ignore[arg-type]
     assert west.updates == [{"x"}]
 
 
@@ -323,7 +335,7 @@ async def test_job_ends_with_code_1_and_says_why_where_its_file_asks_for_it(tmp_
     job = job_that_selects(tmp_path, monkeypatch, Start())
     problem = "[provision] on_mismatch = fail: x is a partitioned topic of 2 partitions"
 
-    async def update(topics):
+    async def update(topics, changes):
         raise JobEnds(problem)
 
     async def new_pipeline(admin, target):
@@ -347,7 +359,7 @@ async def test_pipeline_under_way_begins_nowhere_any_more(tmp_path, monkeypatch)
     (tmp_path / "west" / "checkpoint").mkdir(parents=True)
     updated = asyncio.Event()
 
-    async def update(topics):
+    async def update(topics, changes):
         job._stopping.set()
         updated.set()
 

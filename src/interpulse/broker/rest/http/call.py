@@ -33,6 +33,9 @@ from interpulse.model.numbers import LONG_MAX, read_integer
 from interpulse.model.operations import Operation
 from interpulse.model.permissions import Principal
 
+WAIT_SECONDS_MAX: Final = 60
+"""Longest wait of a call for a change: a minute, so that proxies and load balancers let it wait."""
+
 _JSON: Final = "application/json"
 _BODY: Final = "The body"
 _SECONDS: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?s", re.ASCII)

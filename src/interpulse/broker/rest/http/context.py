@@ -22,6 +22,7 @@ from interpulse.broker.topics.inactivity import InactiveTopics
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup.bundles import Bundles
 from interpulse.broker.topics.lookup.lookup import Lookups
+from interpulse.broker.topics.metadata_changes import MetadataChanges
 from interpulse.broker.topics.schemas import Schemas
 from interpulse.broker.topics.topic_clusters import Expansion, TopicClusters
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
@@ -55,6 +56,7 @@ class RestContext:
     topic_clusters: TopicClusters
     replication_status: ReplicationStatus
     replication_survey: ReplicationSurvey
+    metadata_changes: MetadataChanges
     acknowledgements: GatheredAcknowledgements
     dynamic: DynamicConfig
     this_broker: LookupTarget

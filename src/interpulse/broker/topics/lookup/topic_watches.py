@@ -24,7 +24,6 @@ _MEMORY_BYTES_MAX: Final = 8 * 1024 * 1024
 
 log = logging.getLogger(__name__)
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
-_SLASHES_IN_RECORD_KEY = 5  # /managed-ledgers/tenant/namespace/domain/topic; keys of cursors have one more
 _RETRY_SECONDS = 1.0
 _NAMES_AT_ONCE = 1000  # more would hold the event loop for too long
 
@@ -191,7 +190,7 @@ class _WatchedNamespace:
     def _on_key(self, key: str) -> None:
         if key == self._prefix:
             self._unsure = True
-        elif key.count("/") == _SLASHES_IN_RECORD_KEY:
+        elif keys.is_topic_record(key):
             self._changed_keys.add(key)
         else:
             return

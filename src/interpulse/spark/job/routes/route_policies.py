@@ -46,7 +46,13 @@ class DispatchRates:
         self._asked_singly_at: dict[TopicName, float] = {}
         self._problem = ""
 
+    @property
+    def has_failed(self) -> bool:
+        """True if rates could not be read at the last call."""
+        return bool(self._problem)
+
     async def refresh(self, topics: Collection[TopicName]) -> None:
+        """Read the rates of these topics."""
         self._rates = {topic: rate for topic, rate in self._rates.items() if topic in topics}
         self._asked_singly_at = {topic: at for topic, at in self._asked_singly_at.items() if topic in topics}
         by_namespace: dict[NamespaceName, list[TopicName]] = {}
@@ -146,6 +152,12 @@ class GlobalPolicies:
         """Refused topics with the reason, and the time of the next attempt."""
         self._contested: dict[tuple[TopicName, _Part], float] = {}
         self._offered = True
+        self._has_failed = False
+
+    @property
+    def must_repeat(self) -> bool:
+        """True if something was left to carry at the last call."""
+        return self._has_failed or bool(self._refused or self._contested)
 
     async def carry(
         self, namespaces: Collection[NamespaceName], target: AdminClient, *, held: Collection[TopicName]
@@ -154,13 +166,14 @@ class GlobalPolicies:
 
         Topics that are not replicated are included, since that may be the policy to carry. Topics in ``held`` wait.
         """
-        before = dict(self._carried)
+        before, self._has_failed = dict(self._carried), False
         for namespace in namespaces if self._offered else ():
             try:
                 await self._carry(namespace, target, held)
             except NotSupported:
                 self._offered = False
             except PulsarError as problem:
+                self._has_failed = True
                 log.warning("policies for all clusters not carried namespace=%s error=%s", namespace, problem)
         if self._carried != before:
             self._store()

@@ -91,6 +91,7 @@ class RouteTopics:
         self._listed = ""
         self._names_anchored: set[str] | None = None
         self._is_under_way = False
+        self._changes: int | None = None
         self._is_named = False
         self._presence = TargetPresence(route.lane_name)
         other_direction_waits = route.config.source.cluster < route.remote
@@ -118,10 +119,11 @@ class RouteTopics:
         """True if the target answered for no topic at the last attempt."""
         return bool(self.states) and all(state.state == "DISCONNECTED" for state in self.states.values())
 
-    async def update(self, topics: Mapping[TopicName, int], *, is_under_way: bool) -> None:
+    async def update(self, topics: Mapping[TopicName, int], changes: int | None, *, is_under_way: bool) -> None:
         """Provision new topics, hold those that do not fit, forget deselected ones, then update the source's list.
 
-        ``topics`` have their partition counts. ``is_under_way`` means that entries were read before, so that the
+        ``topics`` have their partition counts. ``changes`` is the number of the changes on the source; rates and
+        policies are read again after one. ``is_under_way`` means that entries were read before, so that the
         beginning of a topic that joins now was not skipped.
         """
         self._is_under_way = is_under_way
@@ -133,10 +135,12 @@ class RouteTopics:
         problem = await self._name_problem() if due else None
         unmapped = self._unmapped(topics)
         await concurrently(lambda topic: self._prepare(topic, topics[topic], problem or unmapped.get(topic)), due)
-        if self._route.config.select.from_policies:
+        must_read = changes is None or changes != self._changes or bool(due)
+        self._changes = changes
+        if self._route.config.select.from_policies and (must_read or self._rates.has_failed):
             await self._rates.refresh(topics)
         self._list_topics()
-        if self._route.config.select.from_policies:
+        if self._route.config.select.from_policies and (must_read or self._policies.must_repeat):
             await self._carry_policies()
 
     def _is_due(self, topic: TopicName, count: int, now: float) -> bool:

@@ -24,10 +24,11 @@ import psutil
 
 from benchmarks.contenders import Interpulse, cpu_seconds
 from interpulse.client.admin.admin_client import AdminClient
+from interpulse.replication.cluster_address import ClusterAddress
 from interpulse.replication.cluster_reading import ReadingRules
 from interpulse.spark.audit.comparing import INVENTORY_COLUMNS
 from interpulse.spark.audit.launch import Audit, AuditOptions
-from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.spark.job.pipeline_config import PipelineConfig, Selection
 from interpulse.spark.session import start_session
 
 if TYPE_CHECKING:

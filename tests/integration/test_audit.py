@@ -17,6 +17,7 @@ from interpulse.model.errors import NotConnected, OperationTimeout
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.policy_records import BacklogQuota, RetentionPolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.replication.cluster_address import ClusterAddress
 from interpulse.replication.cluster_reading import ClusterReading, ReadingRules
 from interpulse.rules.comparison import inventory_differences
 from interpulse.rules.inventory import NamespaceInventory
@@ -29,7 +30,7 @@ from interpulse.spark.audit.comparing import (
     topic_row_of,
 )
 from interpulse.spark.audit.plans import PlanError, apply_plan, load_plan, make_plan, write_plan
-from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.spark.job.pipeline_config import PipelineConfig, Selection
 from interpulse.spark.topic_map import TopicMap, parse_topic_map
 from interpulse.testing import InProcessBroker
 from tests.scenarios.audit import differ

@@ -17,8 +17,9 @@ from typing import Any, Final, TypeVar
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.client import Client
 from interpulse.model.names import TopicName
+from interpulse.replication.cluster_address import ClusterAddress
 from interpulse.spark.job.pipeline import Pipeline
-from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, ProvisionRules, Selection
+from interpulse.spark.job.pipeline_config import PipelineConfig, ProvisionRules, Selection
 from interpulse.spark.job.selection import RemoteSelection, select
 from tests.support.cli_cluster import CliCluster
 from tests.support.pipeline_turns import copy_log, is_ready

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from interpulse.model.names import NamespaceName
+from interpulse.replication.cluster_address import ClusterAddress
 from interpulse.replication.cluster_reading import ClusterReading, ReadingRules
 from interpulse.rules.comparison import inventory_differences
 from interpulse.spark.audit.comparing import difference_row
 from interpulse.spark.audit.plans import apply_plan, make_plan
-from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.spark.job.pipeline_config import PipelineConfig, Selection
 from interpulse.testing import InProcessBroker
 from tests.interop.real_pulsar import Address
 from tests.scenarios.audit import differ

@@ -20,8 +20,10 @@ from interpulse.client.config import BrokerAddress
 from interpulse.client.session import Session
 from interpulse.model.errors import CertificateError, NotConnected
 from interpulse.model.names import TopicName
-from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.replication.cluster_address import ClusterAddress
+from interpulse.spark.job.pipeline_config import PipelineConfig, Selection
 from interpulse.spark.job.selection import select
+from interpulse.spark.options.connection_options import access_of
 from interpulse.spark.processes.process_client import process_portal, session_for
 from interpulse.testing import InProcessBroker
 from tests.interop.real_pulsar import RealPulsar
@@ -195,15 +197,14 @@ def test_cluster_that_wants_certificates_is_reached_with_the_registered_one(
 
 async def looked_up(address: ClusterAddress, topic: str) -> tuple[BrokerAddress, BrokerAddress]:
     """The broker of a topic, over the binary protocol as one of Spark's workers asks for it, and over HTTP."""
-    access = address.access
     session = Session(
         ClientConfig(
-            address.admin_url, credentials=access.credentials, tls=access.tls, listener_name=access.listener_name
+            address.admin_url, credentials=address.credentials, tls=address.tls, listener_name=address.listener_name
         )
     )
     over_http = await session.lookup.broker(TopicName.parse(topic))
     await session.close()
-    worker = await session_for(address.service_url, 10_000, access)
+    worker = await session_for(address.service_url, 10_000, access_of(address))
     return await worker.lookup.broker(TopicName.parse(topic)), over_http
 
 

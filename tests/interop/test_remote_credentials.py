@@ -17,7 +17,7 @@ import pulsar
 import pytest
 
 from interpulse.model.errors import SchemaNotFound
-from interpulse.spark.job.pipeline_config import ClusterAddress
+from interpulse.replication.cluster_address import ClusterAddress
 from interpulse.testing import InProcessBroker
 from tests.front_ends import access
 from tests.interop.pulsar_with_tokens import TOKEN_PLUGIN, PulsarWithTokens

@@ -11,11 +11,12 @@ import pytest
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.replication.cluster_address import ClusterAddress
 from interpulse.replication.cluster_reading import ReadingRules
 from interpulse.spark.audit import comparing
 from interpulse.spark.audit.launch import Audit, AuditError, AuditOptions
 from interpulse.spark.audit.plans import RunError, plan_of_run
-from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.spark.job.pipeline_config import PipelineConfig, Selection
 from interpulse.spark.session import file_url
 from interpulse.testing import InProcessBroker
 from tests.scenarios.audit import differ

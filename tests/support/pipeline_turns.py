@@ -19,14 +19,9 @@ from interpulse.model.ids import EARLIEST, MessageId
 from interpulse.model.names import TopicName
 from interpulse.model.policies.policy_records import AutoTopicCreation
 from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.replication.cluster_address import ClusterAddress
 from interpulse.spark.job.pipeline import Pipeline
-from interpulse.spark.job.pipeline_config import (
-    ClusterAddress,
-    PipelineConfig,
-    ProvisionRules,
-    Selection,
-    SubscriptionSettings,
-)
+from interpulse.spark.job.pipeline_config import PipelineConfig, ProvisionRules, Selection, SubscriptionSettings
 from interpulse.spark.job.source_backlog import cursor_position, entries_after
 from interpulse.spark.job.start import parse_start
 from interpulse.spark.topic_map import TopicMap, parse_topic_map

@@ -11,8 +11,9 @@ from interpulse.client.consuming.consumer import Consumer
 from interpulse.client.messages import Message
 from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
+from interpulse.replication.cluster_address import ClusterAddress
 from interpulse.spark.job.pipeline import Pipeline
-from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection, SubscriptionSettings
+from interpulse.spark.job.pipeline_config import PipelineConfig, Selection, SubscriptionSettings
 from tests.support.pipeline_turns import Broker, copy_log
 from tests.support.waiting import SECONDS_MAX
 

@@ -6,7 +6,7 @@ the last copy up to a position is found by halving. Where copies have no marks, 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from typing import Final, NamedTuple, TypeVar
 
@@ -67,6 +67,29 @@ async def first_copy(
         async for copy in copies:
             if is_wanted(copy):
                 return copy
+    return None
+
+
+TAILS: Final = (100, 10_000, None)
+"""Numbers of last entries to look at, None for all: others may have published behind the last copy."""
+
+
+async def last_source(
+    session: Session,
+    topic: TopicName,
+    end: Position,
+    is_wanted: Callable[[CopiedEntry], bool],
+    *,
+    tails: Sequence[int | None] = TAILS,
+) -> Position | None:
+    """Return the source position of the last wanted copy up to ``end``; None if the last entries have none."""
+    if end.entry < 0:
+        return None
+    for tail in tails:
+        after = EARLIEST if tail is None else Position(end.ledger, max(-1, end.entry - tail))
+        wanted = [copy.source async for copy in copied_entries(session, topic, after, end) if is_wanted(copy)]
+        if wanted:
+            return max(wanted)
     return None
 
 

@@ -21,11 +21,11 @@ from interpulse.model.inventory import ListedKind, TopicRow
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.replication.change_forms import advice_of, request_of
+from interpulse.replication.cluster_address import ClusterAddress
 from interpulse.replication.cluster_reading import ClusterReading, ReadingRules
 from interpulse.rules.comparison import inventory_differences, namespace_differences, topic_differences
 from interpulse.rules.inventory import NamespaceInventory, NamespaceState
 from interpulse.spark.arrow_frames import arrow_schema, map_in_arrow
-from interpulse.spark.job.pipeline_config import ClusterAddress
 from interpulse.spark.session import OnProgress, file_url, task_progress
 from interpulse.spark.topic_map import TopicMap
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.model.clusters import shown_address
+from interpulse.replication.cluster_address import ClusterAddress
 from interpulse.replication.cluster_reading import ReadingRules
 from interpulse.spark.audit.comparing import (
     DIFFERENCE_COLUMNS,
@@ -24,7 +25,7 @@ from interpulse.spark.audit.comparing import (
     read_inventory,
     write_inventory,
 )
-from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, SparkSettings
+from interpulse.spark.job.pipeline_config import PipelineConfig, SparkSettings
 from interpulse.spark.session import file_url, session_of_program, task_progress
 from interpulse.spark.state_disk import write_atomically
 from interpulse.spark.topic_map import TopicMap

@@ -4,35 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-from interpulse.client.consuming.copied_entries import CopiedEntry, copied_entries
+from interpulse.client.consuming.copied_entries import TAILS, CopiedEntry, last_source
 from interpulse.client.session import Session
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.spark.job.source_backlog import last_entry, ledger_counts
 from interpulse.spark.writing.broker_target import last_position
 
-TAILS: Final = (100, 10_000, None)
-"""Numbers of last entries to look at, None for all: others may have published behind the last copy."""
-
 
 async def last_copied(
-    session: Session, topic: TopicName, is_wanted: Callable[[CopiedEntry], bool], *, tails: Sequence[int | None]
+    session: Session, topic: TopicName, is_wanted: Callable[[CopiedEntry], bool], *, tails: Sequence[int | None] = TAILS
 ) -> Position | None:
     """Return the source position of the last matching entry, or None if the end of the topic has none.
 
     Raises TopicNotFound.
     """
-    end = await last_position(session, topic)
-    if end.entry < 0:
-        return None
-    for tail in tails:
-        after = EARLIEST if tail is None else Position(end.ledger, max(-1, end.entry - tail))
-        matching = [entry.source async for entry in copied_entries(session, topic, after, end) if is_wanted(entry)]
-        if matching:
-            return max(matching)
-    return None
+    return await last_source(session, topic, await last_position(session, topic), is_wanted, tails=tails)
 
 
 Probe = Callable[[Position, Position], Awaitable[CopiedEntry | None]]

@@ -12,13 +12,13 @@ from typing import Any, Final, NamedTuple
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.closing import AsyncCloses
-from interpulse.client.consuming.copied_entries import CopiedEntry
+from interpulse.client.consuming.copied_entries import TAILS, CopiedEntry
 from interpulse.client.session import Session
 from interpulse.in_turns import concurrently
 from interpulse.model.errors import NotFound, PulsarError
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
-from interpulse.spark.job.copied_entries import TAILS, last_copied
+from interpulse.spark.job.copied_entries import last_copied
 from interpulse.spark.job.pipeline_config import PipelineConfig, check_cluster_name
 from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.selection import RemoteSelection, cursor_name, select

@@ -11,9 +11,10 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.outages import remedy_for
 from interpulse.clock import now_ms
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.replication.cluster_address import ClusterAddress
 from interpulse.replication.provision import ReplicationProblem
 from interpulse.spark.job.heartbeat import HeartbeatArrivals
-from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig
+from interpulse.spark.job.pipeline_config import PipelineConfig
 from interpulse.spark.job.reports.progress import BatchProgress
 from interpulse.spark.job.reports.report import Written
 from interpulse.spark.job.routes.live_copies import LiveCopies

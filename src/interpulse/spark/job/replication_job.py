@@ -25,10 +25,11 @@ from interpulse.clock import now_ms
 from interpulse.model.clusters import shown_address
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.replication.cluster_address import ClusterAddress
 from interpulse.replication.provision import describe_problem
 from interpulse.spark.job.heartbeat import send_heartbeats
 from interpulse.spark.job.pipeline import Pipeline
-from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, check_cluster_name
+from interpulse.spark.job.pipeline_config import PipelineConfig, check_cluster_name
 from interpulse.spark.job.reports.progress import BatchProgress
 from interpulse.spark.job.reports.report import JsonLines, Report
 from interpulse.spark.job.reports.status_records import StatusRecords

@@ -24,9 +24,10 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.policies.policy_documents import NamespacePolicies
+from interpulse.replication.cluster_address import ClusterAddress
 from interpulse.replication.connect import broker_url, credentials_of, tls_of, web_url
 from interpulse.rules.replication import remote_clusters
-from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, PipelineConfigError, Selection
+from interpulse.spark.job.pipeline_config import PipelineConfig, PipelineConfigError, Selection
 from interpulse.wire.cursor_promise import REPLICATION_CURSORS
 
 Name = TypeVar("Name", NamespaceName, TopicName)

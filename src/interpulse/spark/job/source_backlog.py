@@ -13,7 +13,7 @@ from interpulse.clock import now_ms
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
-from interpulse.spark.job.pipeline_config import ClusterAddress
+from interpulse.replication.cluster_address import ClusterAddress
 
 _READ_S: Final = 5.0
 _READ_BYTES: Final = 64 * 1024

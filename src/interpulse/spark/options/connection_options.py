@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.client.credentials import Credentials
 from interpulse.client.tls import TlsOptions
+from interpulse.replication.cluster_address import ClusterAddress
+from interpulse.replication.setting_values import parse_service_url
 from interpulse.spark.options.option import (
     Option,
     Purpose,
@@ -17,7 +19,7 @@ from interpulse.spark.options.option import (
     options_of,
     read_values,
 )
-from interpulse.spark.options.option_values import duration, flag, parse_positive, parse_service_url, parse_web_url
+from interpulse.spark.options.option_values import duration, flag, parse_positive, parse_web_url
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -125,6 +127,19 @@ class Access:
         return TlsOptions(
             self.trust_certs_file, self.insecure_allowed, certificate_path=self.certificate_file, key_path=self.key_file
         )
+
+
+def access_of(address: ClusterAddress) -> Access:
+    """Return our access to a cluster with the credentials of an address."""
+    return Access(
+        address.token if address.auth_plugin is None else address.auth_params,
+        address.trust_certs_file,
+        address.tls_allow_insecure_connection,
+        address.certificate_file,
+        address.key_file,
+        address.listener_name,
+        plugin=address.auth_plugin,
+    )
 
 
 _ADMIN_TOKEN: Final = (

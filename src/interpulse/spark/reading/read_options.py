@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.replication.setting_values import parse_duration_ms, parse_pattern
 from interpulse.spark.offsets import CutPosition, parse_offsets, parse_times
 from interpulse.spark.options.connection_options import (
     Access,
@@ -29,11 +30,9 @@ from interpulse.spark.options.option_values import (
     flag,
     one_of,
     parse_assignment,
-    parse_duration_ms,
     parse_key_files,
     parse_names,
     parse_namespaces,
-    parse_pattern,
     parse_topics,
     size,
 )

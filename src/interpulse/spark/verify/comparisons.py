@@ -12,9 +12,10 @@ from interpulse.clock import now_ms
 from interpulse.model.clusters import shown_address
 from interpulse.model.errors import TopicNotFound
 from interpulse.model.names import TopicName
-from interpulse.spark.job.pipeline_config import FORWARD_ORIGIN, ClusterAddress, PipelineConfig
+from interpulse.replication.cluster_address import ClusterAddress
+from interpulse.spark.job.pipeline_config import FORWARD_ORIGIN, PipelineConfig
 from interpulse.spark.job.selection import select
-from interpulse.spark.options.connection_options import Access, access_as_options
+from interpulse.spark.options.connection_options import Access, access_as_options, access_of
 from interpulse.spark.processes.process_client import process_portal, session_for
 
 POSITION: Final = "position"
@@ -36,7 +37,7 @@ class Side:
 
     @classmethod
     def of(cls, address: ClusterAddress) -> Side:
-        return cls(cluster=address.cluster, service_url=address.service_url, access=address.access)
+        return cls(cluster=address.cluster, service_url=address.service_url, access=access_of(address))
 
     @property
     def options(self) -> dict[str, str]:

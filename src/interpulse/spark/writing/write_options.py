@@ -8,6 +8,7 @@ from typing import Any
 
 from interpulse.client.encryption.entries import ProducerCryptoFailureAction
 from interpulse.client.producing.partition_producer import HashingScheme, RoutingMode
+from interpulse.replication.setting_values import parse_duration_ms, parse_service_url
 from interpulse.spark.options.connection_options import (
     Access,
     access_options,
@@ -33,12 +34,10 @@ from interpulse.spark.options.option_values import (
     flag,
     one_of,
     parse_creation,
-    parse_duration_ms,
     parse_hashing_scheme,
     parse_key_files,
     parse_names,
     parse_routing_mode,
-    parse_service_url,
     parse_topic,
     parse_waiting,
     parse_whole,

@@ -6,7 +6,8 @@ import pytest
 
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
-from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.replication.cluster_address import ClusterAddress
+from interpulse.spark.job.pipeline_config import PipelineConfig, Selection
 from interpulse.spark.job.reports.progress import BatchProgress
 from interpulse.spark.job.routes import route_lag
 from interpulse.spark.job.routes.route import Route

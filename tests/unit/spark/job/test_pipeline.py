@@ -8,8 +8,9 @@ import pytest
 from interpulse.model.errors import NotConnected
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
+from interpulse.replication.cluster_address import ClusterAddress
 from interpulse.spark.job.pipeline import Pipeline
-from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.spark.job.pipeline_config import PipelineConfig, Selection
 from interpulse.spark.job.replication_job import ReplicationJob
 from interpulse.spark.job.reports.progress import BatchProgress, TopicLag
 from interpulse.spark.job.routes.route_query import sink_options, source_options

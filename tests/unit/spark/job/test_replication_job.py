@@ -14,7 +14,8 @@ from pyspark.sql.streaming.listener import QueryIdleEvent, QueryStartedEvent
 
 from interpulse.model.errors import AuthorizationError, NotConnected, PulsarError
 from interpulse.model.names import TopicName
-from interpulse.spark.job.pipeline_config import ClusterAddress, Limits, PipelineConfig, PipelineConfigError, Selection
+from interpulse.replication.cluster_address import ClusterAddress
+from interpulse.spark.job.pipeline_config import Limits, PipelineConfig, PipelineConfigError, Selection
 from interpulse.spark.job.replication_job import ReplicationJob
 from interpulse.spark.job.routes.route_topics import JobEnds
 from interpulse.spark.job.selection import RemoteSelection, is_interpulse

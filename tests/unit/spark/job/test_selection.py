@@ -10,9 +10,10 @@ from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import ClusterNotFound, NotAllowed, NotSupported
 from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.model.topics import PartitionedTopicMetadata
-from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.replication.cluster_address import ClusterAddress
+from interpulse.spark.job.pipeline_config import PipelineConfig, Selection
 from interpulse.spark.job.selection import select
-from interpulse.spark.options.connection_options import Access
+from interpulse.spark.options.connection_options import Access, access_of
 
 CONFIG = PipelineConfig(
     name="test",
@@ -203,6 +204,6 @@ async def test_cluster_is_reached_as_its_record_says(record, expected):
     source.record = record
     found = (await select(CONFIG, source)).get("west")  # type: ignore[arg-type]
     address = found and found.address
-    assert (address and (address.service_url, address.admin_url, address.access)) == expected
+    assert (address and (address.service_url, address.admin_url, access_of(address))) == expected
     assert found is not None
     assert bool(found.problem) == (expected is None)

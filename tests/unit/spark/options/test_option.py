@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from interpulse.model.ids import EARLIEST, LATEST, Position
+from interpulse.replication.setting_values import parse_duration_ms, parse_size
 from interpulse.spark.options.connection_options import Access, access_as_options, admin_client
 from interpulse.spark.options.option import OptionError, Purpose, replacement_of
-from interpulse.spark.options.option_values import parse_duration_ms, parse_size
 from interpulse.spark.reading.read_options import ReadOptions, parse_read_options
 from interpulse.spark.writing.write_options import WriteOptions, parse_write_options
 from tools.generate_spark_reference import documented_options

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interpulse.model.names import TopicName
-from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig
+from interpulse.replication.cluster_address import ClusterAddress
+from interpulse.spark.job.pipeline_config import PipelineConfig
 from interpulse.spark.lanes import lane_name, merged_lane_name, replicator_lane_name
 from interpulse.spark.state_files import TOPICS_FILE, LaneFiles
 

@@ -14,7 +14,7 @@ from interpulse.spark.copying.copy_reader import ReportCommit
 from interpulse.spark.copying.copy_source import COPY_FORMAT, CopyDataSource, copy_options
 from interpulse.spark.job.pipeline_config import FORWARD_ORIGIN
 from interpulse.spark.job.routes.route import Emit, Route
-from interpulse.spark.options.connection_options import access_as_options
+from interpulse.spark.options.connection_options import access_as_options, access_of
 from interpulse.spark.options.option import OptionError
 from interpulse.spark.session import file_url, starting_a_query
 
@@ -193,7 +193,7 @@ def source_options(route: Route) -> dict[str, str]:
     limits = route.config.limits
     return {
         "service.url": route.config.source.service_url,
-        **access_as_options(route.config.source.access),
+        **access_as_options(access_of(route.config.source)),
         "topicsFile": str(route.topics_file),
         "mode": "entry",
         "startingOffsets": route.config.start.offsets,
@@ -209,7 +209,7 @@ def sink_options(route: Route) -> dict[str, str]:
     """Return the options of the stream's sink."""
     options = {
         "service.url": route.target.service_url,
-        **access_as_options(route.target.access),
+        **access_as_options(access_of(route.target)),
         "outageTimeoutMs": str(_OUTAGE_MS),
         "mode": "entry",
         "deliveryGuarantee": "exactly-once",
@@ -226,7 +226,7 @@ def sink_options(route: Route) -> dict[str, str]:
         options["topicMap"] = route.config.map.to_json()
     if route.config.copy_schemas:
         options["schemaSourceUrl"] = route.config.source.service_url
-        options |= access_as_options(route.config.source.access, "schemaSource")
+        options |= access_as_options(access_of(route.config.source), "schemaSource")
     return options
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from interpulse.model.ids import Position
+from interpulse.replication.cluster_address import ClusterAddress
 from interpulse.replication.position_runs import Run
-from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection, SubscriptionSettings
+from interpulse.spark.job.pipeline_config import PipelineConfig, Selection, SubscriptionSettings
 from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.routes.route_query import RouteQuery
 

@@ -10,7 +10,8 @@ import pytest
 from interpulse.client.session import Session
 from interpulse.model.errors import ServiceNotReady
 from interpulse.model.ids import Position
-from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.replication.cluster_address import ClusterAddress
+from interpulse.spark.job.pipeline_config import PipelineConfig, Selection
 from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.routes.route_topics import RouteTopics, TargetPresence
 from interpulse.spark.lanes import LaneState

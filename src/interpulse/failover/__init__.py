@@ -1,5 +1,8 @@
 """Switch of namespaces between the two clusters of a pair, for the commands ``interpulse failover``.
 
 `pair_config` reads the file of a pair. `site` reads one cluster, and its protocol is what a switch needs of it: ours by
-roles (`our_site`). Nothing here deletes, truncates, terminates or unloads a topic, or shortens a list of clusters.
+roles (`our_site`). `commands` runs operations: under a `lease` on the `control_topic` of both sites, with a `journal`,
+by the engine of `operation`, which does the steps of `steps`. Each may be killed at any moment and repeated.
+
+Nothing here deletes, truncates, terminates or unloads a topic, or shortens the clusters of a namespace.
 """

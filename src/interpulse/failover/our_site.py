@@ -5,13 +5,17 @@ Source: docs/decisions/0034-roles-of-a-namespace.md
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, Final
 
-from interpulse.failover.site import OURS, Fence, SiteAccess
+from interpulse.failover.site import OURS, Fence, SiteAccess, SubscriptionLook
 from interpulse.in_turns import concurrently
 from interpulse.model.ids import Position
 from interpulse.model.names import NamespaceName
 from interpulse.rules.failover_role import FailoverRole, Role, parse_role
+
+_REPLICATING: Final = "REPLICATING"
+_SYNCED: Final = "SYNCED"
 
 
 class OurSite:
@@ -28,20 +32,59 @@ class OurSite:
         shown = await concurrently(admin.failover_role, self.access.namespaces)
         return {name: parse_role(each["role"]) for name, each in zip(self.access.namespaces, shown, strict=True)}
 
+    async def closed_ways(self, cluster: str) -> dict[str, str]:
+        """Return the topic-partitions that are not replicated to a cluster, by the status that its job reports."""
+        records = await self._records(cluster)
+        unreported = {"state": "no job reports it", "remedy": "see interpulse-admin namespaces replication-status"}
+        found = {str(topic): records.get(str(topic), unreported) for topic in await self.access.topics()}
+        return {topic: _sentence(record) for topic, record in found.items() if record["state"] != _REPLICATING}
+
+    async def pending_ways(self, cluster: str) -> dict[str, str]:
+        """Return the topic-partitions whose subscriptions are not in the state SYNCED, or have something pending."""
+        return {
+            topic: f"{record['subscriptionState']}, {record['subscriptionPending'] or 0} pending"
+            + (f", {record['subscriptionReason']}" if record["subscriptionReason"] else "")
+            for topic, record in (await self._records(cluster)).items()
+            if record["subscriptionState"] not in (None, _SYNCED) or record["subscriptionPending"]
+        }
+
+    async def _records(self, cluster: str) -> dict[str, Mapping[str, Any]]:
+        """Return the replication status of topic-partitions towards a cluster."""
+        pages = await concurrently(self.access.admin.namespaces.replication_status, self.access.namespaces)
+        return {record["topic"]: record for page in pages for record in page if record["cluster"] == cluster}
+
+    async def look_at_subscriptions(self, before: SubscriptionLook | None) -> SubscriptionLook:
+        """Return the subscriptions that are marked as replicated, by the change counters of the brokers."""
+        subscriptions = set() if before is None else set(before.subscriptions)
+        marks: dict[NamespaceName, str] = {}
+        is_changed = False
+        for namespace in self.access.namespaces:
+            token, is_last = None if before is None else before.marks[namespace], False
+            while not is_last:
+                page = await self.access.admin.namespaces.acknowledgements(namespace, since=token)
+                token, is_last = page["token"], not page["more"]
+                is_changed |= bool(page["subscriptions"])
+                for item in page["subscriptions"]:
+                    change = subscriptions.discard if item.get("deleted") else subscriptions.add
+                    change((item["topic"], item["subscription"]))
+            marks[namespace] = str(token)
+        return SubscriptionLook(is_changed, frozenset(subscriptions), marks)
+
     async def fence(self) -> Fence:
         """Set the role fenced, under the epoch that each namespace has, in all namespaces at the same time.
 
-        The epoch stays, so that the fence can be taken back: a lower one is refused.
+        The epoch stays, so that the fence can be taken back: a lower one is refused. Namespaces that do not serve are
+        left alone.
         """
-        answers = await self._set_role_of_each(Role.FENCED)
+        answers = await self._change_role(Role.FENCED, of=(Role.ACTIVE, Role.FENCED))
         positions = {
             topic: Position.parse(text) for answer in answers for topic, text in answer.get("positions", {}).items()
         }
         return Fence(positions, sum(answer["closedProducers"] for answer in answers))
 
     async def release(self) -> None:
-        """Set the role active under the epoch that each namespace has."""
-        await self._set_role_of_each(Role.ACTIVE)
+        """Set the role of fenced namespaces active, under the epoch that each has."""
+        await self._change_role(Role.ACTIVE, of=(Role.FENCED,))
 
     async def promote(self, epoch: int) -> None:
         """Set the role active."""
@@ -65,8 +108,13 @@ class OurSite:
             lambda namespace: admin.set_failover_role(namespace, role, epoch, **fields), self.access.namespaces
         )
 
-    async def _set_role_of_each(self, role: Role) -> list[dict[str, Any]]:
-        roles, admin = await self.roles(), self.access.admin.namespaces
-        return await concurrently(
-            lambda namespace: admin.set_failover_role(namespace, role, roles[namespace].epoch), self.access.namespaces
-        )
+    async def _change_role(self, role: Role, *, of: Collection[Role]) -> list[dict[str, Any]]:
+        """Set the role of the namespaces that have one of these roles. Their epochs stay."""
+        admin = self.access.admin.namespaces
+        epochs = {name: each.epoch for name, each in (await self.roles()).items() if each.role in of}
+        return await concurrently(lambda name: admin.set_failover_role(name, role, epochs[name]), epochs)
+
+
+def _sentence(record: Mapping[str, Any]) -> str:
+    parts = [str(record[name]) for name in ("state", "reason", "remedy") if record.get(name)]
+    return ", ".join(parts)

@@ -65,8 +65,6 @@ class PairLimits:
     """Time without a new acknowledgement after which subscriptions are settled."""
     settle_max_s: int = 60
     """Time after which a switch goes on although consumers still acknowledge."""
-    redirect_s: int = 300
-    """Time for which the old site redirects clients before it stands by; 0 leaves it redirecting."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,10 +110,7 @@ def load_pair_config(path: str) -> PairConfig:
 
 def parse_pair_config(body: Mapping[str, Any]) -> PairConfig:
     """Check the parsed file. Raise PairConfigError that lists every problem."""
-    reader = TableReader(
-        strings={"control": NamespaceName.parse, "client_url": parse_service_url, "name": _check_name},
-        may_be_zero=("redirect_s",),
-    )
+    reader = TableReader(strings={"control": NamespaceName.parse, "client_url": parse_service_url, "name": _check_name})
     pair = reader.section(PairTable, reader.table(body, "pair"), "pair")
     names = _site_names(reader, pair)
     reader.refuse_unknown(body, {*_TABLES, *names}, "table")

@@ -116,14 +116,46 @@ class Fence(NamedTuple):
     """Sentences about times for which a topic-partition was not fenced. The positions are read after them."""
 
 
+@dataclass(frozen=True)
+class SubscriptionLook:
+    """Subscriptions that are carried, at one moment. ``marks`` is for the next look at the same site."""
+
+    is_changed: bool
+    """True if anything was acknowledged since the look before."""
+    subscriptions: frozenset[tuple[str, str]]
+    marks: Mapping[NamespaceName, str]
+
+    @property
+    def count(self) -> int:
+        """Return the number of subscriptions, by topic-partition and name."""
+        return len(self.subscriptions)
+
+
 class Site(Protocol):
     """Acts at one site of a pair. Each may be repeated, and raises the refusal of the cluster."""
 
-    access: SiteAccess
-    kind: str
+    @property
+    def access(self) -> SiteAccess:
+        """Clients of the site."""
+
+    @property
+    def kind(self) -> str:
+        """Return "ours" or "real"."""
 
     async def roles(self) -> dict[NamespaceName, FailoverRole]:
         """Return the role of each namespace with its epoch."""
+
+    async def closed_ways(self, cluster: str) -> dict[str, str]:
+        """Return the topic-partitions that are not copied from here to a cluster, with the reason and the remedy."""
+
+    async def pending_ways(self, cluster: str) -> dict[str, str]:
+        """Return the topic-partitions whose acknowledgements are not exchanged with a cluster, with state and reason.
+
+        Reasons that begin with BEHIND end by themselves.
+        """
+
+    async def look_at_subscriptions(self, before: SubscriptionLook | None) -> SubscriptionLook:
+        """Return the subscriptions that are carried, and compare them with the last look."""
 
     async def fence(self) -> Fence:
         """Close local producers and refuse new ones; lanes and replicators go on."""

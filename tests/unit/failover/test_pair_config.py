@@ -23,12 +23,12 @@ def test_small_file_is_enough():
 def test_keys_of_clients_and_limits_are_read():
     clients = {"move": ["redirect", "file", "hook"], "file": "/srv/url.json", "hook": ["/bin/move", "{to}"]}
     west = {**WEST, "client_url": "pulsar://west.example:6650", "token": "file:///west.jwt"}
-    limits = {"drain_s": 5, "redirect_s": 0}
+    limits = {"drain_s": 5}
     control = {**PAIR, "control": "shop/control"}
     config = parse_pair_config({**GOOD, "pair": control, "clients": clients, "west": west, "limits": limits})
     assert (config.clients.file, config.clients.hook) == ("/srv/url.json", ("/bin/move", "{to}"))
     assert config.addresses["west"].url_of_clients == "pulsar://west.example:6650"
-    assert (config.limits.drain_s, config.limits.redirect_s, str(config.control)) == (5, 0, "shop/control")
+    assert (config.limits.drain_s, str(config.control)) == (5, "shop/control")
     assert "west.jwt" not in repr(config)
 
 

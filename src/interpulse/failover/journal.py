@@ -1,0 +1,128 @@
+"""Journal of one operation: a line for each event, synced before a step acts and after it holds.
+
+After a kill the last line says how far the operation came. Lines are JSON in ``operations/<id>.jsonl``; the evidence of
+a step for each topic is in ``operations/<id>.<step>.jsonl``, which appears complete.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+BEGIN: Final = "begin"
+DONE: Final = "done"
+END: Final = "end"
+_START: Final = "operation"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One switch: its target, its epoch, and who began it at what time (ISO 8601)."""
+
+    id: str
+    kind: str
+    to: str
+    epoch: int
+    began: str
+    holder: str
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Operation:
+        """Build it from the members of an object. Raise ValueError for one that is incomplete."""
+        try:
+            texts = {name: str(body[name]) for name in ("id", "kind", "to", "began", "holder")}
+            return cls(**texts, epoch=int(body["epoch"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"not the record of an operation, {error} is missing or unusable: {body}") from None
+
+
+class Journal:
+    """Journal of an operation. The constructor reads what is there; `create` begins a new one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        content = path.read_bytes()
+        complete = content[: content.rfind(b"\n") + 1]
+        if complete != content:  # the line that a kill cut off
+            os.truncate(path, len(complete))
+        self._lines: list[dict[str, Any]] = [json.loads(line) for line in complete.splitlines()]
+        if not self._lines:
+            raise ValueError(f"{path} has no complete line: it was killed before it began, remove it")
+        self.operation = Operation.from_json(self._lines[0])
+
+    @classmethod
+    def create(cls, state: Path, operation: Operation) -> Journal:
+        """Begin the journal of an operation below the directory of the pair."""
+        directory = state / "operations"
+        directory.mkdir(parents=True, exist_ok=True)
+        path = directory / f"{operation.id}.jsonl"
+        replace_file(path, _line({"event": _START, **asdict(operation)}))
+        return cls(path)
+
+    @classmethod
+    def unfinished(cls, state: Path) -> Journal | None:
+        """Return the newest journal of the directory that has no end; None without one."""
+        paths = sorted((state / "operations").glob("*.jsonl"), reverse=True)
+        journals = (cls(path) for path in paths if path.name.count(".") == 1)
+        return next((journal for journal in journals if journal.outcome is None), None)
+
+    @property
+    def last(self) -> Mapping[str, Any]:
+        """Newest line."""
+        return self._lines[-1]
+
+    @property
+    def outcome(self) -> str | None:
+        """Outcome of an operation that has ended; None before."""
+        return self.last.get("outcome") if self.last["event"] == END else None
+
+    def evidence_of(self, step: str) -> Mapping[str, Any] | None:
+        """Return the evidence with which a step was done; None if it was not."""
+        done = (line for line in reversed(self._lines) if line["event"] == DONE and line["step"] == step)
+        return next((line["evidence"] for line in done), None)
+
+    def begin(self, step: str, at: str) -> None:
+        """Note that a step is going to act."""
+        self._append({"event": BEGIN, "step": step, "at": at})
+
+    def done(self, step: str, at: str, evidence: Mapping[str, Any]) -> None:
+        """Note that a step holds."""
+        self._append({"event": DONE, "step": step, "at": at, "evidence": dict(evidence)})
+
+    def end(self, outcome: str, at: str) -> None:
+        """Note the end of the operation."""
+        self._append({"event": END, "outcome": outcome, "at": at})
+
+    def write_evidence(self, step: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Replace the rows of evidence of a step."""
+        replace_file(self._path.with_suffix(f".{step}.jsonl"), "".join(map(_line, rows)))
+
+    def _append(self, line: dict[str, Any]) -> None:
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(_line(line))
+            file.flush()
+            os.fsync(file.fileno())
+        self._lines.append(line)
+
+
+def _line(body: Mapping[str, Any]) -> str:
+    return json.dumps(body, ensure_ascii=False) + "\n"
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a file that appears complete and durable, in place of one that is there. Raise OSError."""
+    temporary = path.with_name(f".{path.name}.new")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

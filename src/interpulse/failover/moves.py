@@ -1,0 +1,68 @@
+"""Ways to move clients that need no broker: the file of Java's ControlledClusterFailover, and a program.
+
+Source: PIP-121 (ControlledClusterFailover), whose JSON the file has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from interpulse.failover.journal import replace_file
+from interpulse.failover.outcome import OperationFailed, Outcome
+
+_SHOWN_MAX: Final = 500
+
+
+def document_of(client_url: str) -> str:
+    """Return the file that sends clients to an address. They keep their credentials."""
+    return json.dumps({"serviceUrl": client_url}) + "\n"
+
+
+def is_written(path: str, client_url: str) -> bool:
+    """Return True if the file sends clients to this address."""
+    try:
+        return Path(path).read_text(encoding="utf-8") == document_of(client_url)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def write_document(path: str, client_url: str) -> None:
+    """Replace the file as a whole. Raise OperationFailed if it cannot be written."""
+    try:
+        replace_file(Path(path), document_of(client_url))
+    except OSError as error:
+        raise OperationFailed(
+            f"[clients] file {path} cannot be written: {error.strerror}. Repair it; the same command goes on",
+            Outcome.BROKEN_OFF,
+        ) from error
+
+
+async def run_hook(arguments: Sequence[str], values: Mapping[str, str]) -> None:
+    """Run a program with these values in its arguments. Raise OperationFailed if it fails."""
+    command = [_filled(argument, values) for argument in arguments]
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
+        output, _ = await process.communicate()
+    except OSError as error:
+        raise _hook_failed(command, str(error.strerror)) from error
+    if process.returncode:
+        shown = output.decode(errors="replace").strip()[-_SHOWN_MAX:]
+        raise _hook_failed(command, f"it ended with {process.returncode}: {shown or 'no output'}")
+
+
+def _filled(argument: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        argument = argument.replace(f"{{{name}}}", value)
+    return argument
+
+
+def _hook_failed(command: Sequence[str], reason: str) -> OperationFailed:
+    return OperationFailed(
+        f"[clients] hook {' '.join(command)} failed: {reason}. Repair it; the same command goes on", Outcome.BROKEN_OFF
+    )

@@ -1,0 +1,143 @@
+"""The two sites of a pair, opened, and the operations on them that their control topics and directory know."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import secrets
+import socket
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from interpulse.clock import iso_time, now_ms
+from interpulse.failover.control_topic import OPERATION, read_control_topic
+from interpulse.failover.journal import Journal, Operation
+from interpulse.failover.our_site import OurSite
+from interpulse.failover.outcome import OperationFailed, Outcome
+from interpulse.failover.pair_config import PairConfig
+from interpulse.failover.site import OURS, Site, SiteAccess
+from interpulse.failover.switch import highest_epoch
+from interpulse.model.errors import PulsarError
+from interpulse.replication.connect import misnamed
+
+SWITCH: Final = "switch"
+
+
+@dataclass
+class Pair:
+    """Both sites of a pair, by name."""
+
+    config: PairConfig
+    sites: Mapping[str, Site]
+
+    def site(self, name: str) -> Site:
+        """Return a site. Raise OperationFailed for a name that is none of the pair."""
+        if name not in self.sites:
+            raise OperationFailed(
+                f"{name} is no site of {self.config.name}: name {' or '.join(self.config.sites)}", Outcome.REFUSED
+            )
+        return self.sites[name]
+
+    async def last_record(self) -> Mapping[str, Any] | None:
+        """Return the newest record of an operation on the control topics of both sites; None without one."""
+        found = [await read_control_topic(site.access, self.config.control_topic) for site in self.sites.values()]
+        records = [each[OPERATION] for each in found if OPERATION in each]
+        return max(records, key=lambda record: str(record["at"]), default=None)
+
+    async def next_epoch(self, record: Mapping[str, Any] | None) -> int:
+        """Return an epoch above all that any site has seen."""
+        roles = [await site.roles() for site in self.sites.values()]
+        return 1 + max(highest_epoch(*roles), int(record["epoch"]) if record else 0)
+
+
+@asynccontextmanager
+async def opened_pair(config: PairConfig) -> AsyncGenerator[Pair]:
+    """Open both sites. Raise OperationFailed if one does not answer, or is another cluster than the file says."""
+    async with AsyncExitStack() as closing:
+        sites: dict[str, Site] = {}
+        for name in config.sites:
+            access = SiteAccess.of(config, name)
+            closing.push_async_callback(access.close)
+            sites[name] = await _site(access)
+        yield Pair(config, sites)
+
+
+async def _site(access: SiteAccess) -> Site:
+    try:
+        kind = await access.kind()
+        problem = await misnamed(access.admin, access.cluster, access.address.admin_url)
+    except PulsarError as error:
+        raise OperationFailed(f"{access.name} ({access.address.shown}): {error}", Outcome.UNREACHABLE) from error
+    if problem is not None:
+        raise OperationFailed(f"[{access.name}] cluster: {problem}", Outcome.REFUSED)
+    if kind != OURS:
+        raise OperationFailed(
+            f"{access.name} is a cluster of Apache Pulsar, which has no roles: this release switches between clusters "
+            "of Interpulse only",
+            Outcome.REFUSED,
+        )
+    return OurSite(access)
+
+
+def holder() -> str:
+    """Return the user, host and process of this command, for others that want the lease."""
+    return f"{getpass.getuser()}@{socket.gethostname()}, process {os.getpid()}"
+
+
+def new_operation(kind: str, to: str, epoch: int) -> Operation:
+    """Return an operation that begins now. Its id sorts by time."""
+    began = iso_time(now_ms())
+    stamp = "".join(filter(str.isalnum, began.partition(".")[0]))
+    return Operation(f"{stamp}-{secrets.token_hex(3)}", kind, to, epoch, began, holder())
+
+
+async def journal_of_switch(pair: Pair, to: str, *, is_resumed: bool) -> Journal:
+    """Return the journal of the switch that is unfinished, or of a new one. The lease is held.
+
+    Raise OperationFailed for another unfinished operation, and for one of another machine unless it ``is_resumed``.
+    """
+    record = await pair.last_record()
+    journal = unfinished_here(pair, record)
+    if journal is None and record is not None and is_unfinished(record) and not _is_ended_here(pair, record):
+        if not is_resumed:
+            raise OperationFailed(f"{_shown(record)}: go on with --resume, or take it back with undo", Outcome.REFUSED)
+        journal = Journal.create(pair.config.state, Operation.from_json(record))
+    if journal is None:
+        return Journal.create(pair.config.state, new_operation(SWITCH, to, await pair.next_epoch(record)))
+    if journal.operation.to != to:
+        raise OperationFailed(
+            f"The switch to {journal.operation.to} of {journal.operation.began} is unfinished: give switch --to "
+            f"{journal.operation.to} again, or undo, before another switch",
+            Outcome.REFUSED,
+        )
+    return journal
+
+
+def is_unfinished(record: Mapping[str, Any] | None) -> bool:
+    """Return True for the record of an operation that has not ended."""
+    return record is not None and "outcome" not in record
+
+
+def unfinished_here(pair: Pair, record: Mapping[str, Any] | None) -> Journal | None:
+    """Return the unfinished journal of this machine, unless ``record`` says that it was finished elsewhere."""
+    journal = Journal.unfinished(pair.config.state)
+    if journal is None or record is None or record["at"] <= str(journal.last.get("at", journal.operation.began)):
+        return journal
+    if record["id"] == journal.operation.id and is_unfinished(record):
+        return journal
+    ended = record["outcome"] if record["id"] == journal.operation.id else "SUPERSEDED"
+    journal.end(str(ended), iso_time(now_ms()))
+    return None
+
+
+def _is_ended_here(pair: Pair, record: Mapping[str, Any]) -> bool:
+    """Return True if the journal of this machine has the end of an operation that was not stored at the sites."""
+    path = pair.config.state / "operations" / f"{record['id']}.jsonl"
+    return path.exists() and Journal(path).outcome is not None
+
+
+def _shown(record: Mapping[str, Any]) -> str:
+    operation = Operation.from_json(record)
+    return f"The {operation.kind} to {operation.to} that {operation.holder} began at {operation.began} is unfinished"

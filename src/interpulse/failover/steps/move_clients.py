@@ -1,0 +1,53 @@
+"""Step 8 of a switch: clients are sent to the target."""
+
+from __future__ import annotations
+
+from interpulse.failover.moves import is_written, run_hook, write_document
+from interpulse.failover.operation import Evidence
+from interpulse.failover.outcome import Outcome
+from interpulse.failover.pair_config import FILE, HOOK, REDIRECT
+from interpulse.failover.steps.plain_step import PlainStep
+from interpulse.failover.switch import Switch
+from interpulse.rules.failover_role import Role
+
+
+class MoveClients(PlainStep):
+    """The ways of ``[clients] move``. A program that was run and not noted is run again."""
+
+    name = "move clients"
+    overdue = Outcome.BROKEN_OFF
+
+    def __init__(self, switch: Switch) -> None:
+        self._switch = switch
+        self._moves = switch.config.clients
+        self._is_hook_done = switch.journal.evidence_of(self.name) is not None
+
+    async def holds(self) -> Evidence | None:
+        """Return the ways; None while one of them is not done."""
+        moves = self._moves
+        if REDIRECT in moves.move and not await self._is_redirecting():
+            return None
+        if moves.file is not None and not is_written(moves.file, self._switch.client_url):
+            return None
+        if HOOK in moves.move and not self._is_hook_done:
+            return None
+        return Evidence(", ".join(moves.move) or "nothing to do", {"move": list(moves.move)})
+
+    async def _is_redirecting(self) -> bool:
+        """Return True if the origin redirects every client. A cluster that cannot has nothing to do."""
+        roles = (await self._switch.origin.roles()).values()
+        epoch = self._switch.operation.epoch
+        return all(role.role is Role.MOVED and role.epoch >= epoch for role in roles)
+
+    async def act(self) -> None:
+        """Redirect clients, write the file, run the program."""
+        switch, moves = self._switch, self._moves
+        if REDIRECT in moves.move:
+            await switch.origin.redirect(switch.operation.epoch, switch.client_url)
+        if FILE in moves.move and moves.file is not None:
+            write_document(moves.file, switch.client_url)
+        if HOOK in moves.move:
+            operation = switch.operation
+            values = {"to": operation.to, "from": switch.origin.access.name, "client_url": switch.client_url}
+            await run_hook(moves.hook, {**values, "pair": switch.config.name, "epoch": str(operation.epoch)})
+            self._is_hook_done = True

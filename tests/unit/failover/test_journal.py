@@ -1,0 +1,78 @@
+"""The journal of an operation, also one that a kill cut off."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from interpulse.failover.journal import Journal, Operation, replace_file
+
+
+def test_journal_when_read_again_then_has_the_operation_and_its_evidence(tmp_path: Path, operation: Operation) -> None:
+    journal = Journal.create(tmp_path, operation)
+    journal.begin("fence", "t1")
+    journal.done("fence", "t2", {"closedProducers": 3})
+    again = Journal.unfinished(tmp_path)
+    assert again is not None
+    assert again.operation == operation
+    assert again.evidence_of("fence") == {"closedProducers": 3}
+    assert again.evidence_of("drain") is None
+    assert (again.last["event"], again.outcome) == ("done", None)
+    again.end("DONE", "t3")
+    assert Journal.unfinished(tmp_path) is None
+
+
+def test_journal_when_killed_at_any_byte_then_goes_on_behind_the_last_complete_line(
+    tmp_path: Path, operation: Operation
+) -> None:
+    journal = Journal.create(tmp_path, operation)
+    journal.begin("fence", "t1")
+    journal.done("fence", "t2", {"text": "zwölf"})
+    path = tmp_path / "operations" / f"{operation.id}.jsonl"
+    content = path.read_bytes()
+    first = content.index(b"\n") + 1
+    for size in range(first, len(content) + 1):
+        path.write_bytes(content[:size])
+        journal = Journal(path)
+        assert journal.operation == operation
+        journal.begin("drain", "t3")
+        *kept, last = [json.loads(line)["event"] for line in path.read_text().splitlines()]
+        assert (kept, last) == (["operation", "begin", "done"][: content[:size].count(b"\n")], "begin")
+
+
+def test_unfinished_when_there_are_several_then_is_the_newest(tmp_path: Path, operation: Operation) -> None:
+    for number in range(3):
+        made = Journal.create(tmp_path, replace(operation, id=f"2026113{number}T210000-ab12cd", epoch=number))
+        made.write_evidence("fence", [{"topic": "a", "position": "1:2"}])
+    newest = Journal.unfinished(tmp_path)
+    assert newest is not None
+    assert newest.operation.epoch == 2
+    assert Journal.unfinished(tmp_path / "nothing") is None
+
+
+def test_evidence_when_written_again_then_is_replaced_as_a_whole(tmp_path: Path, operation: Operation) -> None:
+    journal = Journal.create(tmp_path, operation)
+    journal.write_evidence("fence", [{"topic": "a"}, {"topic": "b"}])
+    journal.write_evidence("fence", [{"topic": "c"}])
+    path = tmp_path / "operations" / f"{operation.id}.fence.jsonl"
+    assert path.read_text() == '{"topic": "c"}\n'
+    assert sorted(each.name for each in path.parent.iterdir()) == [path.name, f"{operation.id}.jsonl"]
+
+
+def test_file_when_it_cannot_be_written_then_the_one_before_stays(tmp_path: Path) -> None:
+    path = tmp_path / "url.json"
+    replace_file(path, "old")
+    with pytest.raises(OSError, match="No such file"):
+        replace_file(tmp_path / "absent" / "url.json", "new")
+    assert path.read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"id": "a"}, {"id": "a", "kind": "b", "to": "c", "began": "", "holder": "", "epoch": "x"}]
+)
+def test_operation_when_its_record_is_incomplete_then_is_refused(body: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="not the record of an operation"):
+        Operation.from_json(body)

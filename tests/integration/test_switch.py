@@ -10,6 +10,7 @@ import pytest
 
 from interpulse.client import Client
 from interpulse.failover.commands import Result, initialise, switch
+from interpulse.failover.journal import Operation
 from interpulse.failover.operation import Evidence, Step
 from interpulse.failover.outcome import Outcome
 from interpulse.failover.pair import opened_pair
@@ -33,11 +34,20 @@ async def run_init(config: PairConfig) -> None:
 
 async def run_switch(config: PairConfig, to: str, *, is_resumed: bool = False, waits: bool = False) -> Result:
     async with opened_pair(config) as opened:
-        return await switch(opened, to, shown, is_resumed=is_resumed, waits=waits)
+        return await switch(opened, to, Shown(), is_resumed=is_resumed, waits=waits)
 
 
-def shown(number: int, step: Step, seconds: float, evidence: Evidence) -> None:
-    print(f"{number:2} {step.shown} {seconds:.1f} s {evidence.text}")  # noqa: T201
+class Shown:
+    """Progress that is kept."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def begins(self, operation: Operation) -> None:
+        self.lines.append(f"switch to {operation.to}, epoch {operation.epoch}")
+
+    def holds(self, number: int, step: Step, seconds: float, evidence: Evidence) -> None:
+        self.lines.append(f"{number} {step.name}: {evidence.text}")
 
 
 async def test_switch_when_clients_publish_then_goes_on_at_the_other_site_without_loss(pair: CopyingPair) -> None:

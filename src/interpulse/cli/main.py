@@ -34,6 +34,7 @@ _COMMANDS = {
     "dashboards": _command(
         "monitoring.commands:dashboards", "Print or install dashboards for Grafana.", _ADMINISTRATION
     ),
+    "failover": _command("failover.group:failover", "Switch between the two clusters of a pair.", _ADMINISTRATION),
     "metadata": _command("metadata:metadata", "Read and repair the metadata of a stopped broker.", _ADMINISTRATION),
     "perf": _command("perf.commands:perf", "Put load on a cluster and measure it, as pulsar-perf does.", _MESSAGES),
     "produce": _command("produce:produce", "Send messages.", _MESSAGES),

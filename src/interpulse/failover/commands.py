@@ -53,6 +53,7 @@ async def switch(pair: Pair, to: str, progress: Progress, *, is_resumed: bool = 
         await lease.acquire([target.access, origin.access], f"switch-to-{to}")
         journal = await journal_of_switch(pair, to, is_resumed=is_resumed)
         state = Switch(pair.config, journal, origin, target, time.monotonic)
+        progress.begins(journal.operation)
         engine = _engine(journal, lease, progress)
         await engine.run(switch_steps(state, lease, waits=waits))
         warnings = (*state.warnings, *engine.warnings)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol
 
-from interpulse.failover.journal import Journal
+from interpulse.failover.journal import Journal, Operation
 from interpulse.failover.outcome import OperationFailed, Outcome
 from interpulse.model.errors import Conflict, PulsarError
 
@@ -74,9 +74,17 @@ class Records(Protocol):
         """Store the state of the operation. Raise OperationFailed if the lease was lost."""
 
 
+class Progress(Protocol):
+    """Receiver of the progress of an operation."""
+
+    def begins(self, operation: Operation) -> None:
+        """Take the operation, before its first step."""
+
+    def holds(self, number: int, step: Step, seconds: float, evidence: Evidence) -> None:
+        """Take a step that holds, with its number from 1 and its seconds."""
+
+
 Clock = Callable[[], float]
-Progress = Callable[[int, Step, float, Evidence], None]
-"""Function that is called with the number of a step that holds, its seconds and its evidence."""
 
 
 class Engine:
@@ -139,7 +147,7 @@ class Engine:
         if evidence is None:
             evidence = await self._reach(step, begin + step.limit_s)
         self._journal.done(step.name, self._iso_now(), evidence.to_json())
-        self._progress(number + 1, step, self._seconds() - begin, evidence)
+        self._progress.holds(number + 1, step, self._seconds() - begin, evidence)
 
     async def _reach(self, step: Step, deadline: float) -> Evidence:
         """Act, and wait until the step holds."""

@@ -48,6 +48,11 @@ class OurSite:
             if record["subscriptionState"] not in (None, _SYNCED) or record["subscriptionPending"]
         }
 
+    async def behind(self, cluster: str) -> int | None:
+        """Return the estimate of the job for all topic-partitions."""
+        lags = [record["lagMessages"] for record in (await self._records(cluster)).values()]
+        return sum(lags) if lags and None not in lags else None
+
     async def _records(self, cluster: str) -> dict[str, Mapping[str, Any]]:
         """Return the replication status of topic-partitions towards a cluster."""
         pages = await concurrently(self.access.admin.namespaces.replication_status, self.access.namespaces)

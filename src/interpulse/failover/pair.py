@@ -60,11 +60,12 @@ async def opened_pair(config: PairConfig) -> AsyncGenerator[Pair]:
         for name in config.sites:
             access = SiteAccess.of(config, name)
             closing.push_async_callback(access.close)
-            sites[name] = await _site(access)
+            sites[name] = await site_of(access)
         yield Pair(config, sites)
 
 
-async def _site(access: SiteAccess) -> Site:
+async def site_of(access: SiteAccess) -> Site:
+    """Return a site by the kind of its cluster. Raise OperationFailed if it does not answer, or is another cluster."""
     try:
         kind = await access.kind()
         problem = await misnamed(access.admin, access.cluster, access.address.admin_url)

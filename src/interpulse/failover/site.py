@@ -154,6 +154,9 @@ class Site(Protocol):
         Reasons that begin with BEHIND end by themselves.
         """
 
+    async def behind(self, cluster: str) -> int | None:
+        """Return the number of messages that wait to be copied to a cluster; None if it is not known."""
+
     async def look_at_subscriptions(self, before: SubscriptionLook | None) -> SubscriptionLook:
         """Return the subscriptions that are carried, and compare them with the last look."""
 

@@ -1,0 +1,25 @@
+"""Group of commands about a pair of clusters; each is imported when it is called."""
+
+from __future__ import annotations
+
+import click
+
+from interpulse.terminal.lazy import LazyCommand, LazyGroup
+
+_ROOM = "interpulse.cli.failover"
+_COMMANDS = {
+    "init": LazyCommand(f"{_ROOM}.operations:init", "Let the first site serve, and the other one stand by."),
+    "status": LazyCommand(f"{_ROOM}.status:status", "Show roles, copies under way, and the last operation."),
+    "switch": LazyCommand(f"{_ROOM}.operations:switch", "Switch to the other site without loss; both answer."),
+    "undo": LazyCommand(f"{_ROOM}.operations:undo", "Take back a switch that has not promoted its target."),
+}
+
+
+@click.group(cls=LazyGroup, lazy_commands=_COMMANDS)
+def failover() -> None:
+    """Switch namespaces between the two clusters of a pair.
+
+    Exit codes: 0 done; 1 done with warnings, or not ready; 2 a cluster could not be asked; 3 refused, nothing was
+    changed; 4 broken off, the same command goes on; 5 taken back, everything is as before; 7 another operation holds
+    the lease.
+    """

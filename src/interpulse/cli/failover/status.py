@@ -1,0 +1,76 @@
+"""Command ``status``: roles, copies under way, and the last operation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from interpulse.cli.failover.options import config_option, finish, output_option, print_object, read_config
+from interpulse.terminal.formats import to_rows
+
+if TYPE_CHECKING:
+    from interpulse.failover.status import PairStatus, SiteStatus
+
+_SHOWN_MAX: Final = 5
+
+
+@click.command()
+@config_option
+@output_option
+def status(config_path: str, output: str) -> None:
+    """Show the roles of both sites, what is still to be copied, and the last operation.
+
+    Exit codes: 0 one site serves and a switch could begin; 1 not ready, or an operation is unfinished; 2 a site could
+    not be asked.
+    """
+    config = read_config(config_path)
+
+    async def run() -> int:
+        from interpulse.failover.status import pair_status
+
+        found = await pair_status(config)
+        if output == "json":
+            print_object(found.to_json())
+        else:
+            click.echo("\n".join(_lines(found)))
+        return found.outcome
+
+    finish(run)
+
+
+def _lines(found: PairStatus) -> Iterator[str]:
+    yield f"{found.name}:"
+    rows = [row for site in found.sites for row in _rows(site)]
+    yield to_rows(["site", "cluster", "namespace", "role", "topics", "behind"], rows)
+    for site in found.sites:
+        if site.problem:
+            yield f"{site.name}: {site.problem}"
+        yield from _some(f"not copied from {site.name}", site.closed)
+        yield from _some(f"acknowledgements not exchanged by {site.name}", site.pending)
+    yield _operation(found)
+
+
+def _rows(site: SiteStatus) -> Iterator[list[object]]:
+    if site.problem:
+        yield [site.name, site.cluster, None, "does not answer", None, None]
+    for namespace, role in site.roles.items():
+        yield [site.name, site.cluster, namespace, str(role), site.topics, site.behind]
+
+
+def _some(title: str, reasons: Mapping[str, str]) -> Iterator[str]:
+    for topic, reason in list(reasons.items())[:_SHOWN_MAX]:
+        yield f"{title}: {topic}: {reason}"
+    if len(reasons) > _SHOWN_MAX:
+        yield f"{title}: {len(reasons) - _SHOWN_MAX} more"
+
+
+def _operation(found: PairStatus) -> str:
+    last = found.operation
+    if last is None:
+        return "No operation is recorded."
+    shown = f"{last['kind']} to {last['to']}, epoch {last['epoch']}, begun at {last['began']} by {last['holder']}"
+    if found.is_unfinished:
+        return f"Unfinished since {last['at']}, at {last.get('step', '?')}: {shown}"
+    return f"Last operation: {shown}: {last['outcome']} at {last['at']}"

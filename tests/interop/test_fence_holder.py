@@ -11,9 +11,11 @@ import pulsar
 import pytest
 
 from interpulse.client.admin.admin_client import AdminClient
-from interpulse.client.config import BrokerAddress, ClientConfig
+from interpulse.client.config import BrokerAddress
 from interpulse.client.lookup.binary_lookup import BinaryLookup
-from interpulse.failover.fence_holder import FenceHolder, auto_creation, fence_name
+from interpulse.failover.fence_holder import FenceHolder, auto_creation
+from interpulse.failover.pair_config import SiteAddress
+from interpulse.failover.site import SiteAccess
 from interpulse.model.ids import Position
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.policy_records import AutoTopicCreation
@@ -53,22 +55,19 @@ class Sending:
 
 
 @pytest.fixture
-async def admin(real_pulsar: Address) -> AsyncIterator[AdminClient]:
-    async with AdminClient(real_pulsar.web_url) as client:
-        yield client
+async def access(real_pulsar: Address) -> AsyncIterator[SiteAccess]:
+    namespace = NamespaceName.parse(f"public/fence-{uuid.uuid4().hex[:8]}")
+    made = access_through(real_pulsar.service_url, real_pulsar, namespace)
+    await made.admin.namespaces.create(namespace)
+    await made.admin.topics.create_partitioned(f"persistent://{namespace}/paid", PARTITIONS)
+    await made.admin.topics.create(f"persistent://{namespace}/sent")
+    yield made
+    await made.close()
 
 
-@pytest.fixture
-async def namespace(admin: AdminClient) -> NamespaceName:
-    name = NamespaceName.parse(f"public/fence-{uuid.uuid4().hex[:8]}")
-    await admin.namespaces.create(name)
-    await admin.topics.create_partitioned(f"persistent://{name}/paid", PARTITIONS)
-    await admin.topics.create(f"persistent://{name}/sent")
-    return name
-
-
-def holder_of(service_url: str, admin: AdminClient, namespace: NamespaceName) -> FenceHolder:
-    return FenceHolder(ClientConfig(service_url), admin, fence_name("orders", 5), [namespace], look_s=0.2)
+def access_through(service_url: str, pulsar: Address, namespace: NamespaceName) -> SiteAccess:
+    address = SiteAddress(cluster="standalone", service_url=service_url, admin_url=pulsar.web_url)
+    return SiteAccess("east", address, "west", (namespace,))
 
 
 async def publishers(admin: AdminClient, topic: TopicName | str) -> list[str]:
@@ -76,15 +75,16 @@ async def publishers(admin: AdminClient, topic: TopicName | str) -> list[str]:
 
 
 async def test_fence_when_held_then_producers_wait_until_it_is_released(
-    real_pulsar: Address, admin: AdminClient, namespace: NamespaceName
+    real_pulsar: Address, access: SiteAccess
 ) -> None:
+    admin, (namespace,) = access.admin, access.namespaces
     topic = f"persistent://{namespace}/sent"
     with connected(real_pulsar.service_url) as client:
         producer = client.create_producer(topic, send_timeout_millis=SEND_TIMEOUT_MS, batching_enabled=False)
         sending = Sending(producer)
         sending.send(50)
         before = await auto_creation(admin, [namespace])
-        async with holder_of(real_pulsar.service_url, admin, namespace) as holder:
+        async with FenceHolder(access, "orders", 5, look_s=0.2) as holder:
             await holder.hold()
             assert len(holder.topics) == PARTITIONS + 1
             assert [await publishers(admin, name) for name in holder.topics] == [[holder.name]] * (PARTITIONS + 1)
@@ -104,9 +104,10 @@ async def test_fence_when_held_then_producers_wait_until_it_is_released(
 
 
 async def test_topic_when_it_appears_or_is_unloaded_then_is_fenced_again(
-    real_pulsar: Address, admin: AdminClient, namespace: NamespaceName
+    real_pulsar: Address, access: SiteAccess
 ) -> None:
-    async with holder_of(real_pulsar.service_url, admin, namespace) as holder:
+    admin, (namespace,) = access.admin, access.namespaces
+    async with FenceHolder(access, "orders", 5, look_s=0.2) as holder:
         await holder.hold()
         sent, new = (TopicName.parse(f"persistent://{namespace}/{name}") for name in ("sent", "new"))
         await admin.topics.create(new)
@@ -119,8 +120,9 @@ async def test_topic_when_it_appears_or_is_unloaded_then_is_fenced_again(
 
 
 async def test_fence_when_its_connection_is_cut_then_messages_of_the_gap_are_before_the_new_end(
-    real_pulsar: Address, admin: AdminClient, namespace: NamespaceName, monkeypatch: pytest.MonkeyPatch
+    real_pulsar: Address, access: SiteAccess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    admin, (namespace,) = access.admin, access.namespaces
     topic = TopicName.parse(f"persistent://{namespace}/sent")
     async with AsyncExitStack() as open_relay:
         relay = TcpRelay(real_pulsar.service_url.removeprefix("pulsar://"))
@@ -137,7 +139,9 @@ async def test_fence_when_its_connection_is_cut_then_messages_of_the_gap_are_bef
         with connected(real_pulsar.service_url) as client:
             producer = client.create_producer(str(topic), send_timeout_millis=SEND_TIMEOUT_MS, batching_enabled=False)
             sending = Sending(producer)
-            async with holder_of(f"pulsar://{relay.address}", admin, namespace) as holder:
+            cut = access_through(f"pulsar://{relay.address}", real_pulsar, namespace)
+            open_relay.push_async_callback(cut.close)
+            async with FenceHolder(cut, "orders", 5) as holder:
                 await holder.hold()
                 first_end = (await holder.positions())[topic]
                 relay.hold()

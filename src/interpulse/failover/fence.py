@@ -14,7 +14,7 @@ from interpulse.client.connection_handler import ConnectionHandler
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
 from interpulse.client.transport.registered_handlers import ProducerListener
-from interpulse.clock import now_ms
+from interpulse.clock import iso_time, now_ms
 from interpulse.model.errors import PulsarError, TopicTerminated
 from interpulse.model.names import TopicName
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -41,6 +41,10 @@ class Gap:
     def duration_ms(self) -> int | None:
         """Milliseconds until the topic was fenced again; None while the gap lasts."""
         return None if self.ended_ms is None else self.ended_ms - self.began_ms
+
+    def __str__(self) -> str:
+        end = "now" if self.ended_ms is None else iso_time(self.ended_ms)
+        return f"{self.topic} was not fenced from {iso_time(self.began_ms)} to {end}: {self.reason}"
 
 
 class Fence(ProducerListener):

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.closing import AsyncCloses
-from interpulse.client.config import ClientConfig
 from interpulse.client.session import Session
 from interpulse.clock import now_ms
 from interpulse.failover.fence import Fence, Gap
+from interpulse.failover.site import SiteAccess
 from interpulse.in_turns import concurrently
 from interpulse.model.errors import PulsarError, TopicNotFound
 from interpulse.model.ids import Position
-from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
+from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.policy_records import AutoTopicCreation
 
 AutoCreation = Mapping[NamespaceName, AutoTopicCreation | None]
@@ -55,28 +55,19 @@ async def restore_auto_creation(admin: AdminClient, before: AutoCreation) -> Non
 
 
 class FenceHolder(AsyncCloses):
-    """Exclusive producers on all persistent topics of some namespaces, except system topics and ``exempt``.
+    """Exclusive producers on all topic-partitions of a site, except system topics and those of the tool itself.
 
-    ``config`` has the address and identity of the cluster; ``admin`` administers the same one and stays the caller's.
-    ``name`` is the producer name, see :func:`fence_name`. A look each ``look_s`` covers topics that have appeared.
+    They are named after the pair and the epoch; see :func:`fence_name`. ``access`` stays the caller's. A look each
+    ``look_s`` covers topics that have appeared.
     """
 
     def __init__(
-        self,
-        config: ClientConfig,
-        admin: AdminClient,
-        name: str,
-        namespaces: Collection[NamespaceName],
-        *,
-        exempt: Collection[TopicName] = (),
-        look_s: float = 2.0,
-        clock: Callable[[], int] = now_ms,
+        self, access: SiteAccess, pair: str, epoch: int, *, look_s: float = 2.0, clock: Callable[[], int] = now_ms
     ) -> None:
-        self.name = name
+        config = access.client.config
+        self.name = fence_name(pair, epoch)
         self._session = Session(replace(config, backoff_max_ms=min(config.backoff_max_ms, _BACKOFF_MAX_MS)))
-        self._admin = admin
-        self._namespaces = tuple(namespaces)
-        self._exempt = frozenset(exempt)
+        self._access = access
         self._look_s = look_s
         self._clock = clock
         self._fences: dict[TopicName, Fence] = {}
@@ -90,8 +81,8 @@ class FenceHolder(AsyncCloses):
         Auto-creation of the namespaces is off from here on: read it before with :func:`auto_creation`. ``progress``
         gets the number of open fences and of topics. Raise the first refusal; the other fences are closed then.
         """
-        for namespace in self._namespaces:
-            await self._admin.namespaces.set_auto_topic_creation(namespace, _NO_CREATION)
+        for namespace in self._access.namespaces:
+            await self._access.admin.namespaces.set_auto_topic_creation(namespace, _NO_CREATION)
         try:
             await self._cover()
             await self._open_all(progress)
@@ -130,20 +121,16 @@ class FenceHolder(AsyncCloses):
     async def positions(self) -> dict[TopicName, Position]:
         """Return the last position of each topic, read from the broker now. Raise the cluster's error.
 
-        Entry -1 means an empty ledger. Nothing but copies and markers follows while :attr:`open_topics` is empty; read
-        again after a gap.
+        That of an empty log has a negative entry. While :attr:`open_topics` is empty only copies and markers follow;
+        read again after a gap.
         """
         topics = self.topics
-        return dict(zip(topics, await concurrently(self._position, topics, limit=_AT_ONCE), strict=True))
-
-    async def _position(self, topic: TopicName) -> Position:
-        stats = await self._admin.topics.internal_stats(topic)
-        return Position.parse(str(stats["lastConfirmedEntry"]))
+        return dict(zip(topics, await concurrently(self._access.end, topics, limit=_AT_ONCE), strict=True))
 
     async def release(self, before: AutoCreation) -> None:
         """Let producers in again and put auto-creation back as it was before. The holder may not be used again."""
         await self.close()
-        await restore_auto_creation(self._admin, before)
+        await restore_auto_creation(self._access.admin, before)
 
     async def close(self) -> None:
         """Let producers in again. Auto-creation stays off; see :meth:`release`."""
@@ -170,19 +157,12 @@ class FenceHolder(AsyncCloses):
     async def _cover(self) -> None:
         """Make a fence for each topic that has none, and drop those of topics that are gone."""
         looked_ms = self._clock()
-        listed = await self._listed()
+        listed = set(await self._access.topics())
         for topic in self._fences.keys() - listed:
             await self._drop(topic)
         for topic in listed - self._fences.keys():
             self._fences[topic] = self._new_fence(topic)
         self._looked_ms = looked_ms
-
-    async def _listed(self) -> set[TopicName]:
-        names: set[TopicName] = set()
-        for namespace in self._namespaces:
-            listed = await self._admin.topics.list(namespace, domains=(PERSISTENT,))
-            names |= {TopicName.parse(name) for name in listed}
-        return {name for name in names if not name.is_system} - self._exempt
 
     def _new_fence(self, topic: TopicName) -> Fence:
         fence = Fence(self._session, topic, self.name, self._clock)

@@ -8,8 +8,9 @@ from typing import Any, cast
 import pytest
 
 from interpulse.client.admin.admin_client import AdminClient
-from interpulse.client.config import ClientConfig
-from interpulse.failover.fence_holder import FenceHolder, auto_creation, fence_name
+from interpulse.failover.fence_holder import FenceHolder, auto_creation
+from interpulse.failover.pair_config import SiteAddress
+from interpulse.failover.site import SiteAccess
 from interpulse.model.errors import AuthorizationError, ServiceNotReady, TopicNotFound
 from interpulse.model.ids import Position
 from interpulse.model.names import NamespaceName, TopicName
@@ -36,14 +37,10 @@ class Records:
         self.is_listed = True
         self.topics = self.namespaces = self
 
-    async def list(self, namespace: NamespaceName, *, domains: tuple[str, ...]) -> list[str]:
-        assert domains == ("persistent",)
+    async def list(self, namespace: NamespaceName) -> list[str]:
         if not self.is_listed:
             raise ServiceNotReady("no list")
         return [name for name in self.names if name.startswith(f"persistent://{namespace}/")]
-
-    async def internal_stats(self, topic: TopicName) -> dict[str, Any]:
-        return {"lastConfirmedEntry": f"7:{len(str(topic))}"}
 
     async def auto_topic_creation(self, namespace: NamespaceName) -> AutoTopicCreation | None:
         return self.overrides[namespace]
@@ -53,10 +50,6 @@ class Records:
 
     async def remove_auto_topic_creation(self, namespace: NamespaceName) -> None:
         self.overrides[namespace] = None
-
-    @property
-    def admin(self) -> AdminClient:
-        return cast(AdminClient, self)
 
 
 @pytest.fixture
@@ -71,10 +64,18 @@ async def broker() -> AsyncIterator[ScriptedBroker]:
 
 
 @pytest.fixture
-async def holder(broker: ScriptedBroker, records: Records) -> AsyncIterator[FenceHolder]:
-    config = ClientConfig(broker.url, backoff_initial_ms=1)
-    name = fence_name("orders", 5)
-    async with FenceHolder(config, records.admin, name, [ORDERS, BILLING], exempt=[CONTROL], look_s=0.01) as made:
+async def access(broker: ScriptedBroker, records: Records) -> AsyncIterator[SiteAccess]:
+    address = SiteAddress(cluster="east", service_url=broker.url, admin_url="http://127.0.0.1:1")
+    made = SiteAccess("east", address, "west", (ORDERS, BILLING))
+    await made.admin.close()
+    made.admin = cast(AdminClient, records)
+    yield made
+    await made.client.close()
+
+
+@pytest.fixture
+async def holder(access: SiteAccess) -> AsyncIterator[FenceHolder]:
+    async with FenceHolder(access, "orders", 5, look_s=0.01) as made:
         yield made
 
 
@@ -104,14 +105,14 @@ async def test_hold_when_namespaces_have_topics_then_fences_all_but_system_and_e
     assert {command.producer.producer_name for command in broker.all_of(PRODUCER)} == {"interpulse.fence.orders.e5"}
     assert (holder.open_topics, holder.gaps(), steps) == ([], [], [(1, 3), (2, 3), (3, 3)])
     assert records.overrides == {ORDERS: AutoTopicCreation(False), BILLING: AutoTopicCreation(False)}
-    sent = TopicName.parse(f"persistent://{ORDERS}/sent")
-    assert (await holder.positions())[sent] == Position(7, len(str(sent)))
+    broker.last = (7, 3)
+    assert await holder.positions() == dict.fromkeys(holder.topics, Position(7, 3))
 
 
 async def test_release_when_overrides_were_read_before_then_restores_them(
-    broker: ScriptedBroker, records: Records, holder: FenceHolder
+    broker: ScriptedBroker, records: Records, access: SiteAccess, holder: FenceHolder
 ) -> None:
-    before = await auto_creation(records.admin, [ORDERS, BILLING])
+    before = await auto_creation(access.admin, [ORDERS, BILLING])
     await holder.hold()
     await holder.release(before)
     assert records.overrides == {ORDERS: OVERRIDE, BILLING: None}

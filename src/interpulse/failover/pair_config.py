@@ -55,7 +55,7 @@ class PairTable:
 
 @dataclass(frozen=True, kw_only=True)
 class PairLimits:
-    """Limits of the steps, in seconds."""
+    """Limits of the steps and of the preflight. Those that end in ``_s`` are seconds."""
 
     fence_s: int = 30
     """Time for which the fence may take to hold everywhere."""
@@ -65,6 +65,10 @@ class PairLimits:
     """Time without a new acknowledgement after which subscriptions are settled."""
     settle_max_s: int = 60
     """Time after which a switch goes on although consumers still acknowledge."""
+    lag_messages_max: int = 100_000
+    """Number of messages that may wait to be copied before the preflight warns of a topic-partition."""
+    requests_per_second: int = 200
+    """Rate of the preflight's requests to each site."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,22 +5,21 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import zlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Final
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.closing import AsyncCloses
-from interpulse.client.transport.backoff import Backoff, retry
 from interpulse.model.adjustments import Difference
 from interpulse.model.errors import NamespaceNotFound, NotFound, PulsarError, TenantNotFound
 from interpulse.model.inventory import ListedKind, TopicRow
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.adjust import apply
 from interpulse.replication.inventory import AdminReading, read_topics
+from interpulse.replication.paced_requests import PacedRequests
 from interpulse.rules.inventory import SETTINGS, NamespaceInventory, NamespaceState
 
-T = TypeVar("T")
 _SAMPLED: Final = 100
 """Sampling interval: of this many topics with complete partitions, the count of one is requested."""
 _QUESTIONS_MAX: Final = 64
@@ -67,12 +66,13 @@ class ClusterReading(AsyncCloses):
     A namespace that cannot be read becomes an inventory with an error, so that one refusal does not end an audit.
     """
 
-    def __init__(self, admin: AdminClient, rules: ReadingRules) -> None:
+    def __init__(self, admin: AdminClient, rules: ReadingRules, paced: PacedRequests | None = None) -> None:
+        """Create a reader; ``paced`` is shared with other requests to the cluster."""
         self._admin = admin
-        self._reading = AdminReading(admin, read=self._read)
+        self._paced = paced or PacedRequests(rules.rate, rules.patience_ms)
+        self._reading = AdminReading(admin, read=self._paced)
         self._rules = rules
         self._settings: Mapping[str, str] | None = None
-        self._next = 0.0
         self._questions = asyncio.Semaphore(_QUESTIONS_MAX)
 
     async def close(self) -> None:
@@ -88,6 +88,13 @@ class ClusterReading(AsyncCloses):
         self, name: NamespaceName, chosen: Callable[[TopicName], bool] | None = None
     ) -> NamespaceInventory:
         """Return everything about one namespace. With ``chosen``, read only these topics, whatever the rules."""
+        try:
+            return await self.read(name, chosen)
+        except PulsarError as error:
+            return NamespaceInventory(error=str(error) or type(error).__name__)
+
+    async def read(self, name: NamespaceName, chosen: Callable[[TopicName], bool] | None = None) -> NamespaceInventory:
+        """Return one namespace like :meth:`namespace`. Raise the cluster's error."""
 
         def is_asked(row: TopicRow) -> bool:
             return self._rules.is_asked(row) if chosen is None else chosen(row.topic)
@@ -107,8 +114,6 @@ class ClusterReading(AsyncCloses):
             )
         except (NamespaceNotFound, TenantNotFound):
             return NamespaceInventory()
-        except PulsarError as error:
-            return NamespaceInventory(error=str(error) or type(error).__name__)
         return NamespaceInventory(state, topics)
 
     async def state(self, name: NamespaceName) -> NamespaceState | None:
@@ -127,18 +132,9 @@ class ClusterReading(AsyncCloses):
         kind = ListedKind.PARTITIONED if count else ListedKind.NON_PARTITIONED
         return await self._with_details(TopicRow(name, kind, count))
 
-    async def _read(self, ask: Callable[[], Awaitable[T]], requests: int = 1) -> T:
-        """Return the answer, at the rate. A broker that is temporarily busy or restarting is asked again."""
-
-        async def attempt() -> T:
-            await self._turn(requests)
-            return await ask()
-
-        return await retry(attempt, backoff=Backoff(), timeout_ms=self._rules.patience_ms, patient=True)
-
     async def apply(self, difference: Difference) -> None:
         """Make the change of a difference, at the rate and once. Raise the cluster's error."""
-        await self._turn()
+        await self._paced.turn()
         await apply(self._admin, difference)
 
     async def _state(self, name: NamespaceName) -> NamespaceState:
@@ -156,13 +152,13 @@ class ClusterReading(AsyncCloses):
             row = await self._with_schema(row)
         if self._rules.subscriptions and row.is_healthy:
             async with self._questions:
-                names = await self._read(lambda: self._admin.topics.subscriptions(row.topic))
+                names = await self._paced(lambda: self._admin.topics.subscriptions(row.topic))
             row = row._replace(subscriptions=tuple(sorted(names)))
         return row
 
     async def _with_schema(self, row: TopicRow) -> TopicRow:
         async with self._questions:
-            versions = await self._read(lambda: self._admin.schemas.history(row.topic))
+            versions = await self._paced(lambda: self._admin.schemas.history(row.topic))
         if not versions:
             return row
         hashed = hashlib.sha256()
@@ -174,13 +170,6 @@ class ClusterReading(AsyncCloses):
             schema_hash=hashed.hexdigest()[:16],
             schema_versions=len(versions),
         )
-
-    async def _turn(self, requests: int = 1) -> None:
-        now = asyncio.get_running_loop().time()
-        begin = max(now, self._next)
-        self._next = begin + requests / self._rules.rate
-        if begin > now:
-            await asyncio.sleep(begin - now)
 
 
 def _with_error(row: TopicRow, error: PulsarError) -> TopicRow:

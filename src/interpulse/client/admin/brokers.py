@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from interpulse.client.admin.calls import ask, send, wait_text
 from interpulse.client.json_readers import each, names, record, record_with, string
 from interpulse.client.transport.http_session import HttpSession
+from interpulse.model.errors import UnknownError
 from interpulse.model.operations import Brokers
 
 Names = list[str]
@@ -27,6 +29,16 @@ class BrokersAdmin:
     async def version(self) -> str:
         """Return the Pulsar version that the broker implements. Interpulse appends its own version."""
         return await ask(self._http, Brokers.GET_VERSION, read=string)
+
+    async def time_ms(self) -> int:
+        """Return the broker's time in milliseconds since 1970, in whole seconds. Raise UnknownError without a time."""
+        headers, _ = await self._http.fetch(Brokers.GET_VERSION.path, kind="broker")
+        try:
+            return int(parsedate_to_datetime(headers.get("Date", "")).timestamp() * 1000)
+        except ValueError as error:
+            raise UnknownError(
+                f"The broker's answer has no time in its Date header: {headers.get('Date')!r}"
+            ) from error
 
     async def leader(self) -> dict[str, Any]:
         """Return ``brokerId`` and ``serviceUrl`` of the broker that balances the load."""

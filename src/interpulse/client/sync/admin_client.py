@@ -28,6 +28,7 @@ class BrokersAdmin(Blocking[admin_brokers.BrokersAdmin]):
 
     list = blocking(admin_brokers.BrokersAdmin.list)
     version = blocking(admin_brokers.BrokersAdmin.version)
+    time_ms = blocking(admin_brokers.BrokersAdmin.time_ms)
     leader = blocking(admin_brokers.BrokersAdmin.leader)
     owned_namespaces = blocking(admin_brokers.BrokersAdmin.owned_namespaces)
     check_backlog_quotas = blocking(admin_brokers.BrokersAdmin.check_backlog_quotas)

@@ -22,14 +22,31 @@ _NO_REPLICATOR: Final = ReplicatorFacts()
 def ttl_shorter(pair: PairFacts) -> Iterator[Finding]:
     """Yield the namespaces whose messages expire within the longest expected outage, on either site."""
     outage_s = pair.limits.outage_s
-    for site, namespace, policies in _policies(pair):
-        ttl_s = policies.message_ttl_seconds
-        if ttl_s is None:
-            ttl_s = int(site.settings.get("ttlDurationDefaultInSeconds", "0"))
+    for site, namespace, _ in _policies(pair):
+        ttl_s = _ttl_s(site, namespace)
         if 0 < ttl_s < outage_s:
             what = f"messages expire after {_duration(ttl_s)}, an outage may last {_duration(outage_s)}"
-            remedy = admin_command(site.admin_url, "namespaces set-message-ttl", namespace)
-            yield _warning(CheckKind.TTL_SHORTER, site, what, f"{remedy} -ttl {outage_s}", str(namespace))
+            remedy = _ttl_remedy(site, pair.b if site is pair.a else pair.a, namespace, outage_s)
+            yield _warning(CheckKind.TTL_SHORTER, site, what, remedy, str(namespace))
+
+
+def _ttl_s(site: SiteFacts, namespace: NamespaceName) -> int:
+    """Return the time to live in force; 0 if messages do not expire."""
+    ttl_s = _of(site, namespace).message_ttl_seconds
+    return _default_ttl_s(site) if ttl_s is None else ttl_s
+
+
+def _default_ttl_s(site: SiteFacts) -> int:
+    return int(site.settings.get("ttlDurationDefaultInSeconds", "0"))
+
+
+def _ttl_remedy(site: SiteFacts, other: SiteFacts, namespace: NamespaceName, outage_s: int) -> str:
+    """Return the command for the policy of the other site, or for one that covers the outage if that is shorter too."""
+    theirs_s = _of(other, namespace).message_ttl_seconds
+    if theirs_s is None and _default_ttl_s(site) == 0:
+        return admin_command(site.admin_url, "namespaces remove-message-ttl", namespace)
+    ttl_s = theirs_s if theirs_s is not None and (theirs_s == 0 or theirs_s >= outage_s) else outage_s
+    return f"{admin_command(site.admin_url, 'namespaces set-message-ttl', namespace)} -ttl {ttl_s}"
 
 
 def retention_shorter(pair: PairFacts) -> Iterator[Finding]:

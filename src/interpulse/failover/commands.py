@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from interpulse.clock import iso_time, now_ms
@@ -46,13 +46,24 @@ async def initialise(pair: Pair) -> None:
         await first.promote(1)
 
 
-async def switch(pair: Pair, to: str, progress: Progress, *, is_resumed: bool = False, waits: bool = False) -> Result:
-    """Switch to a site, or go on with such a switch. Raise OperationFailed with its outcome."""
+async def switch(
+    pair: Pair,
+    to: str,
+    progress: Progress,
+    *,
+    is_resumed: bool = False,
+    waits: bool = False,
+    accepted: Collection[str] = (),
+) -> Result:
+    """Switch to a site, or go on with such a switch. Raise OperationFailed with its outcome.
+
+    Errors of the preflight of the ``accepted`` kinds do not refuse it.
+    """
     target, origin = pair.site(to), pair.site(pair.config.other(to))
     async with Lease(pair.config.control_topic, holder(), iso_time(now_ms())) as lease:
         await lease.acquire([target.access, origin.access], f"switch-to-{to}")
         journal = await journal_of_switch(pair, to, is_resumed=is_resumed)
-        state = Switch(pair.config, journal, origin, target, time.monotonic)
+        state = Switch(pair.config, journal, origin, target, time.monotonic, accepted=frozenset(accepted))
         progress.begins(journal.operation)
         engine = _engine(journal, lease, progress)
         await engine.run(switch_steps(state, lease, waits=waits))

@@ -25,6 +25,8 @@ class Switch:
     fenced_at: float | None = None
     promoted_at: float | None = None
     warnings: list[str] = field(default_factory=list)
+    accepted: frozenset[str] = frozenset()
+    """Kinds of findings whose errors do not refuse the switch."""
 
     @property
     def operation(self) -> Operation:

@@ -37,12 +37,12 @@ def clocks(pair: PairFacts) -> Iterator[Finding]:
 def roles(pair: PairFacts) -> Iterator[Finding]:
     """Yield the namespaces whose roles contradict each other. Without any role both sites may serve."""
     for namespace in pair.a.namespaces:
-        for site in (pair.a, pair.b):
-            _, problem, _ = site.role(namespace)
-            if problem:
-                remedy = admin_command(site.admin_url, "namespaces remove-property", namespace)
-                yield _role(site, namespace, problem, f"{remedy} -k {ROLE_PROPERTY}")
-        yield from _contradiction(pair, namespace)
+        malformed = [(site, problem) for site in (pair.a, pair.b) if (problem := site.role(namespace)[1])]
+        for site, problem in malformed:
+            remedy = admin_command(site.admin_url, "namespaces remove-property", namespace)
+            yield _role(site, namespace, problem, f"{remedy} -k {ROLE_PROPERTY}")
+        if not malformed:
+            yield from _contradiction(pair, namespace)
 
 
 def _contradiction(pair: PairFacts, namespace: NamespaceName) -> Iterator[Finding]:
@@ -53,22 +53,22 @@ def _contradiction(pair: PairFacts, namespace: NamespaceName) -> Iterator[Findin
     older, newest = (pair.a, there) if here.epoch < there.epoch else (pair.b, here)
     if len(serving) == 2:
         what = f"both sites serve it: {_pair(pair, here, there)}"
-        yield _role(older, namespace, what, _demotion(older, namespace, newest.epoch))
+        yield _role(older, namespace, what, _set_role(older, namespace, Role.STANDBY, newest.epoch))
     elif not serving:
         what = f"no site serves it: {_pair(pair, here, there)}"
         yield _role(pair.a, namespace, what, "interpulse failover undo, or switch again, which goes on")
     elif serving[0] is older and here.epoch != there.epoch:
         what = f"the lower epoch serves: {_pair(pair, here, there)}"
-        yield _role(older, namespace, what, _demotion(older, namespace, newest.epoch))
+        yield _role(older, namespace, what, _set_role(older, namespace, Role.ACTIVE, newest.epoch))
 
 
 def _pair(pair: PairFacts, here: FailoverRole, there: FailoverRole) -> str:
     return f"{pair.a.name} is {here}, {pair.b.name} is {there}"
 
 
-def _demotion(site: SiteFacts, namespace: NamespaceName, epoch: int) -> str:
+def _set_role(site: SiteFacts, namespace: NamespaceName, role: Role, epoch: int) -> str:
     command = admin_command(site.admin_url, "namespaces set-failover-role", namespace)
-    return f"{command} --role standby --epoch {epoch}"
+    return f"{command} --role {role} --epoch {epoch}"
 
 
 def _role(site: SiteFacts, namespace: NamespaceName, what: str, remedy: str) -> Finding:

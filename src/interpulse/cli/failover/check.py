@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from interpulse.cli.failover.options import check_names
 from interpulse.cli.support.params import TIME
 from interpulse.cli.support.running import UNUSABLE, CommandFailed, failure
 from interpulse.terminal.formats import to_table
@@ -54,17 +55,12 @@ def check(config_path: str, to: str | None, accepted: tuple[str, ...], outage_s:
 def _config(path: str, to: str | None, accepted: tuple[str, ...]) -> PairConfig:
     """Read the file of the pair and check the options against it. Raise CommandFailed and UsageError."""
     from interpulse.failover.pair_config import PairConfigError, load_pair_config
-    from interpulse.failover.preflight.findings import KINDS
 
     try:
         config = load_pair_config(path)
     except PairConfigError as error:
         raise CommandFailed(str(error), UNUSABLE) from error
-    if to is not None and to not in config.sites:
-        raise click.BadParameter(f"{to} is none of the sites {', '.join(config.sites)}", param_hint="--to")
-    for kind in accepted:
-        if kind not in KINDS:
-            raise click.BadParameter(f"{kind} is none of {', '.join(KINDS)}", param_hint="--accept")
+    check_names(config, to, accepted)
     return config
 
 

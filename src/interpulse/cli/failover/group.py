@@ -8,6 +8,7 @@ from interpulse.terminal.lazy import LazyCommand, LazyGroup
 
 _ROOM = "interpulse.cli.failover"
 _COMMANDS = {
+    "check": LazyCommand(f"{_ROOM}.check:check", "Check if the sites are ready for a switch."),
     "init": LazyCommand(f"{_ROOM}.operations:init", "Let the first site serve, and the other one stand by."),
     "status": LazyCommand(f"{_ROOM}.status:status", "Show roles, copies under way, and the last operation."),
     "switch": LazyCommand(f"{_ROOM}.operations:switch", "Switch to the other site without loss; both answer."),

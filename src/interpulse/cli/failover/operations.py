@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from interpulse.cli.failover.options import (
+    check_names,
     config_option,
     confirm,
     finish,
@@ -53,6 +54,7 @@ def init(config_path: str, is_confirmed: bool) -> None:
 @config_option
 @option("--to site", "Site that serves afterwards.", metavar="SITE", required=True)
 @flag("--resume is_resumed", "Go on with a switch that another machine began.")
+@option("--accept accepted", "Go on in spite of errors of this kind; can be repeated.", metavar="KIND", multiple=True)
 @flag("--wait waits", "Wait until everything has drained, longer than drain_s.")
 @yes_option
 @output_option
@@ -62,6 +64,7 @@ def switch(
     site: str,
     is_resumed: bool,
     waits: bool,
+    accepted: tuple[str, ...],
     is_confirmed: bool,
     output: str,
     progress_form: str,
@@ -72,6 +75,7 @@ def switch(
     sends clients there. What does not get ready in time is taken back. After a kill the same command goes on.
     """
     config = read_config(config_path)
+    check_names(config, site, accepted)
     others = [name for name in config.sites if name != site]
     sentence = f"{site} will serve {', '.join(map(str, config.namespaces))} in place of {' or '.join(others)}."
     confirm(config, sentence, is_confirmed=is_confirmed)
@@ -82,7 +86,7 @@ def switch(
 
         lines = ProgressLines(config.name, progress_form, on_error=output == "json")
         async with opened_pair(config) as pair:
-            result = await commands.switch(pair, site, lines, is_resumed=is_resumed, waits=waits)
+            result = await commands.switch(pair, site, lines, is_resumed=is_resumed, waits=waits, accepted=accepted)
         _print_result(result, output)
         return result.outcome
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -35,6 +35,17 @@ def read_config(path: str) -> PairConfig:
         return load_pair_config(path)
     except PairConfigError as error:
         raise click.UsageError(str(error)) from error
+
+
+def check_names(config: PairConfig, site: str | None, accepted: Collection[str]) -> None:
+    """Check a site and kinds of findings. Raise BadParameter that names the known ones."""
+    from interpulse.failover.preflight.findings import KINDS
+
+    if site is not None and site not in config.sites:
+        raise click.BadParameter(f"{site} is none of the sites {', '.join(config.sites)}", param_hint="--to")
+    for kind in accepted:
+        if kind not in KINDS:
+            raise click.BadParameter(f"{kind} is none of {', '.join(KINDS)}", param_hint="--accept")
 
 
 def confirm(config: PairConfig, sentence: str, *, is_confirmed: bool) -> None:

@@ -15,12 +15,12 @@ from interpulse.replication.cluster_address import ClusterAddress
 from interpulse.replication.provision import ReplicationProblem
 from interpulse.spark.job.heartbeat import HeartbeatArrivals
 from interpulse.spark.job.pipeline_config import PipelineConfig
-from interpulse.spark.job.reports.progress import BatchProgress
 from interpulse.spark.job.reports.report import Written
+from interpulse.spark.job.routes.copying import CopyFailure, Copying
 from interpulse.spark.job.routes.live_copies import LiveCopies
 from interpulse.spark.job.routes.route import Emit, Route
 from interpulse.spark.job.routes.route_lag import CopyRate, RouteLag, RouteRates
-from interpulse.spark.job.routes.route_query import QueryFailure, RouteQuery
+from interpulse.spark.job.routes.route_query import RouteQuery
 from interpulse.spark.job.routes.route_topics import RouteTopics, TopicState
 from interpulse.spark.job.selection import partitions_of
 from interpulse.spark.job.source_backlog import Backlog
@@ -29,6 +29,8 @@ from interpulse.spark.state_files import HeldRange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from interpulse.spark.job.reports.progress import BatchProgress
 
 
 class Pipeline:
@@ -45,7 +47,10 @@ class Pipeline:
         spark: SparkSession | None,
         emit: Callable[[dict[str, Any]], None],
         cursor: str,
+        copying: Copying | None = None,
     ) -> None:
+        """Create a pipeline. ``copying`` takes the place of the streaming query, and its owner keeps it running."""
+
         def emit_of_route(event: str, **details: Any) -> None:
             emit({"event": event, "cluster": address.cluster, **details})
 
@@ -53,14 +58,14 @@ class Pipeline:
         self.topics = RouteTopics(self.route, source, emit_of_route)
         self.spark = spark
         self._emit: Emit = emit_of_route
-        self._query = RouteQuery(self.route, emit_of_route)
+        self._query: Copying = RouteQuery(self.route, emit_of_route) if copying is None else copying
         self._lag = RouteLag(self.route, source)
         self._rates = RouteRates()
         self._live = LiveCopies(self.route.files)
         self._subscriptions = SubscriptionSync(self.route, source, self._live, emit_of_route)
         self._heartbeat = HeartbeatArrivals(self.route, emit_of_route)
         self._started = False
-        self._away: QueryFailure | None = None
+        self._away: CopyFailure | None = None
         self._reported_holds: Mapping[str, str] = {}
         self._healed_count = 0
         self._healed_last: Mapping[str, Any] = {}
@@ -118,7 +123,7 @@ class Pipeline:
             self._away = None
         elif self._away is None or self._away.reason != problem.reason:
             since = self._away.since_ms if self._away is not None else now_ms()
-            self._away = QueryFailure(problem.reason, problem.remedy, since, None)
+            self._away = CopyFailure(problem.reason, problem.remedy, since, None)
 
     def take_idle(self) -> None:
         """Record that the query runs and has nothing to do."""

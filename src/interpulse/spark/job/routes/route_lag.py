@@ -8,15 +8,17 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.in_turns import concurrently
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import EARLIEST, Position
-from interpulse.spark.job.reports.progress import BatchProgress, TopicLag
 from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.source_backlog import Backlog, SourceBacklog, cursor_position
+
+if TYPE_CHECKING:
+    from interpulse.spark.job.reports.progress import BatchProgress, TopicLag
 
 _SILENCE_S: Final = 3.0
 _CAUGHT_UP_S: Final = 5.0

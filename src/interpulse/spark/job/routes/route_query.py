@@ -6,13 +6,12 @@ import asyncio
 import logging
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from interpulse.client.outages import remedy_for
 from interpulse.clock import now_ms
-from interpulse.spark.copying.copy_reader import ReportCommit
-from interpulse.spark.copying.copy_source import COPY_FORMAT, CopyDataSource, copy_options
 from interpulse.spark.job.pipeline_config import FORWARD_ORIGIN
+from interpulse.spark.job.routes.copying import CopyFailure
 from interpulse.spark.job.routes.route import Emit, Route
 from interpulse.spark.options.connection_options import access_as_options, access_of
 from interpulse.spark.options.option import OptionError
@@ -47,20 +46,11 @@ _END_CAUSE: Final = "end what the reason names"
 _REMEDY: Final = f"it is tried again by itself; if it stays, {_END_CAUSE}, see also the job's log"
 
 
-class QueryFailure(NamedTuple):
-    """Reason why the query does not run, and the monotonic time of the next attempt; None means never."""
-
-    reason: str
-    remedy: str
-    since_ms: int
-    retry_at: float | None
-
-
 class RouteQuery:
     """The query of a route. ``failure`` stays until a micro-batch completes or there is none to run."""
 
     def __init__(self, route: Route, emit: Emit) -> None:
-        self.failure: QueryFailure | None = None
+        self.failure: CopyFailure | None = None
         self.was_heard_of = False
         self._retry_at = 0.0
         self._route = route
@@ -98,6 +88,9 @@ class RouteQuery:
             self._started_at = time.monotonic()
 
     def _begin(self, spark: SparkSession) -> StreamingQuery:
+        from interpulse.spark.copying.copy_reader import ReportCommit
+        from interpulse.spark.copying.copy_source import COPY_FORMAT, CopyDataSource
+
         if spark.conf.get("spark.speculation", "false") == "true":  # settings are not ours under spark-submit
             raise OptionError(
                 "spark.speculation=true: a second attempt would wait for the producer names of the first; set it to "
@@ -113,6 +106,8 @@ class RouteQuery:
             return writer.trigger(processingTime=f"{self._route.config.limits.trigger_ms} milliseconds").start()
 
     def _options(self, spark: SparkSession) -> dict[str, str]:
+        from interpulse.spark.copying.copy_source import copy_options
+
         return copy_options(
             source_options(self._route),
             sink_options(self._route),
@@ -151,7 +146,7 @@ class RouteQuery:
         if self._is_permanent:
             remedy = f"{remedy or _END_CAUSE}, then start the job again: by itself it does not try any more"
         since_ms, retry_at = self.failure.since_ms if self.failure else now_ms(), self._retry_at
-        self.failure = QueryFailure(reason, remedy or _REMEDY, since_ms, None if self._is_permanent else retry_at)
+        self.failure = CopyFailure(reason, remedy or _REMEDY, since_ms, None if self._is_permanent else retry_at)
         limit = _UNREACHABLE_MAX_S if any(word in text for word in _PASSING) else _BACKOFF_MAX_S
         self._pause = min(self._pause * 2, limit)
         cause = text.partition("=== Streaming Query ===")[0]

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from interpulse.cli.monitoring.alerts import ALERTS
 from interpulse.cli.monitoring.dashboards import DASHBOARDS
 from interpulse.testing import InProcessBroker
-from interpulse.testing.broker import ClusterPair
+from interpulse.testing.cluster_pair import ClusterPair
 from tests.front_ends import access
 from tests.front_ends.brokers import NO_JOB
 from tests.support.rest_client import call

@@ -12,7 +12,8 @@ from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.replication.replication_status import STATES
 from interpulse.broker.rest.metrics import metrics_topics
 from interpulse.client import AdminClient, Client
-from interpulse.testing.broker import ClusterPair, InProcessBroker
+from interpulse.testing.broker import InProcessBroker
+from interpulse.testing.cluster_pair import ClusterPair
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support import commands
 from tests.support.raw_client import RawClient

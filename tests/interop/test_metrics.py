@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from interpulse.client import AdminClient, Client
-from interpulse.testing.broker import ClusterPair
+from interpulse.testing.cluster_pair import ClusterPair
 from tests.interop.conftest import RealPulsarFactory
 from tests.interop.real_pulsar import Address
 from tests.scenarios.client_compaction import compact

@@ -14,7 +14,7 @@ from interpulse.cli.main import main
 from interpulse.cli.monitoring.alerts import ALERTS
 from interpulse.cli.monitoring.dashboards import DASHBOARDS
 from interpulse.testing import InProcessBroker
-from interpulse.testing.broker import ClusterPair
+from interpulse.testing.cluster_pair import ClusterPair
 from tests.front_ends import access
 from tests.front_ends.brokers import NO_JOB
 from tests.interop.prometheus import Prometheus, check_rules, running_prometheus

@@ -12,7 +12,7 @@ from interpulse.client import Client
 from interpulse.client.credentials import Credentials
 from interpulse.model.errors import AuthenticationError
 from interpulse.testing import InProcessBroker
-from interpulse.testing.broker import ClusterPair
+from interpulse.testing.cluster_pair import ClusterPair
 from tests.front_ends import access
 from tests.support.rest_client import call
 from tests.support.waiting import eventually

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from interpulse.serving.settings import ConfigError
-    from interpulse.testing.broker import BrokerFactory, ClusterPair, IgnoredSettingWarning, InProcessBroker, Setting
+    from interpulse.testing.broker import BrokerFactory, IgnoredSettingWarning, InProcessBroker, Setting
+    from interpulse.testing.cluster_pair import ClusterPair
     from interpulse.testing.fault import Fault
     from interpulse.testing.faults import Faults
 
@@ -27,7 +28,7 @@ __all__ = [
 
 _MODULES: Final = {
     "BrokerFactory": "interpulse.testing.broker",
-    "ClusterPair": "interpulse.testing.broker",
+    "ClusterPair": "interpulse.testing.cluster_pair",
     "ConfigError": "interpulse.serving.settings",
     "Fault": "interpulse.testing.fault",
     "Faults": "interpulse.testing.faults",

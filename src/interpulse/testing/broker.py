@@ -11,21 +11,18 @@ from contextlib import ExitStack
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Final, Self, TypeAlias, TypeVar
+from typing import Self, TypeAlias, TypeVar
 
 from interpulse.broker.app import BrokerApp
 from interpulse.broker.config.broker_config import BrokerConfig, settings_by_key
 from interpulse.broker.config.config_sources import load_config
 from interpulse.client.sync.admin_client import AdminClient
-from interpulse.model.clusters import ClusterData
 from interpulse.serving.settings import ConfigError, as_text
 from interpulse.testing.faults import Faults
 
 Setting: TypeAlias = bool | int | str
 
 T = TypeVar("T")
-_NAMES: Final = ("east", "west")
-_TENANT: Final = "public"
 
 
 class IgnoredSettingWarning(UserWarning):
@@ -79,6 +76,8 @@ class InProcessBroker:
         """The broker itself. Use it only through :meth:`call`."""
         self._admin: AdminClient | None = None
         self._thread: threading.Thread | None = None
+        self._resumed = threading.Event()
+        self._resumed.set()
         self._loop: asyncio.AbstractEventLoop
         self._stopping: asyncio.Event
 
@@ -139,6 +138,7 @@ class InProcessBroker:
 
     def _stop_serving(self) -> None:
         if self._thread is not None:
+            self.resume()
             self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join()
             self._thread = None
@@ -148,8 +148,12 @@ class InProcessBroker:
 
         In a coroutine, use ``await asyncio.to_thread(broker.restart)``, so that clients of that event loop can go on.
         """
-        urls = self.app.addresses
         self._stop_serving()
+        self.start_again()
+
+    def start_again(self) -> None:
+        """Start on the ports of the last start, with the same data."""
+        urls = self.app.addresses
         self._config = replace(
             self._config,
             broker_service_port=_port(urls.service_url),
@@ -158,6 +162,35 @@ class InProcessBroker:
             web_service_port_tls=_port(urls.web_url_tls),
         )
         self.start()
+
+    def lose(self) -> None:
+        """Stop serving without a word to clients: their connections break, and new ones are refused.
+
+        Returns when the data directory is free. Everything acknowledged is kept; :meth:`start_again` serves it.
+        """
+
+        def break_off() -> None:
+            server = self.app.parts.binary_server
+            server.sockets.close()
+            server.drop_all("the test has lost this broker")
+
+        self.resume()
+        self._in_loop(break_off)
+        self._stop_serving()
+
+    def suspend(self) -> None:
+        """Stop answering, as a process that got SIGSTOP: connections stay open, and no timer runs until :meth:`resume`.
+
+        Meanwhile :meth:`call` and the faults wait.
+        """
+        assert self._thread is not None, "the broker does not run"
+        if self._resumed.is_set():
+            self._resumed.clear()
+            self._loop.call_soon_threadsafe(self._resumed.wait)
+
+    def resume(self) -> None:
+        """Go on after :meth:`suspend`. No effect if the broker is not suspended."""
+        self._resumed.set()
 
     def call(self, work: Callable[[BrokerApp], Awaitable[T]]) -> T:
         """Run ``await work(app)`` in the broker's event loop and return its result."""
@@ -216,55 +249,3 @@ class BrokerFactory:
     def close(self) -> None:
         """Stop every broker, the newest first."""
         self._running.close()
-
-
-class ClusterPair:
-    """Two brokers, the clusters ``east`` and ``west``, each registered at the other.
-
-    The tenant ``public`` is allowed on both, so ``set-clusters`` works immediately for ``public/default``, with
-    comparison, preview, adjustment, and the creation of topics on the other side. **Messages are not copied**: the
-    Spark job that copies them is off (``replicationJob=external``).
-    """
-
-    def __init__(self, directory: Path, settings: Mapping[str, Setting] | None = None) -> None:
-        """Store data below ``directory`` and apply ``settings`` to both brokers.
-
-        Raises ConfigError for ``clusterName``.
-        """
-        given = settings or {}
-        if "clusterName" in given:
-            raise ConfigError(f"clusterName={given['clusterName']}: the clusters of a pair are {' and '.join(_NAMES)}")
-        self.east, self.west = (
-            InProcessBroker(directory / name, {"replicationJob": "external", **given, "clusterName": name})
-            for name in _NAMES
-        )
-        self._running = ExitStack()
-
-    def start(self) -> Self:
-        """Return when both brokers are ready and registered at each other."""
-        with ExitStack() as running:
-            for broker in (self.east, self.west):
-                running.enter_context(broker)
-            self._introduce()
-            self._running = running.pop_all()
-        return self
-
-    def stop(self) -> None:
-        """Stop both brokers."""
-        self._running.close()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def _introduce(self) -> None:
-        for broker, name, other in ((self.east, "west", self.west), (self.west, "east", self.east)):
-            address = ClusterData(service_url=other.web_url, broker_service_url=other.service_url)
-            if name in broker.admin.clusters.list():  # restarted, on other ports
-                broker.admin.clusters.update(name, address)
-            else:
-                broker.admin.clusters.create(name, address)
-            tenant = broker.admin.tenants.get(_TENANT)
-            broker.admin.tenants.update(_TENANT, replace(tenant, allowed_clusters=_NAMES))

@@ -11,9 +11,10 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import Position
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.replication.acknowledgements import Acknowledgements, News, Span
+from interpulse.replication.acknowledgements import News
+from interpulse.replication.shown_acknowledgements import reported_acknowledgements
 from interpulse.spark.job.subscriptions.site import SubscriptionState, WantedSubscriptions, create_replicated
-from interpulse.wire.ids import mask_of, words_of
+from interpulse.wire.ids import words_of
 
 log = logging.getLogger(__name__)
 
@@ -130,10 +131,7 @@ class OurSite:
 
 def state_of(item: Mapping[str, Any]) -> SubscriptionState:
     """Return the state in an answer of the broker."""
-    beyond = tuple(Span(Position(ledger, first), Position(ledger, last)) for ledger, first, last in item["ranges"])
-    masks = {Position(ledger, entry): mask_of(words) for ledger, entry, words in item["masks"]}
-    acknowledgements = Acknowledgements(Position.parse(item["markDelete"]), beyond, masks)
-    return SubscriptionState(acknowledgements, item["resets"], item["properties"])
+    return SubscriptionState(reported_acknowledgements(item), item["resets"], item["properties"])
 
 
 _Ranges = Sequence[tuple[int, int, int]]

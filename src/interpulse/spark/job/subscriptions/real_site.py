@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -22,7 +21,8 @@ from interpulse.clock import now_ms
 from interpulse.model.errors import ConsumerBusy, NotFound, PulsarError, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.replication.acknowledgements import Acknowledgements, News, Span, after, before, joined
+from interpulse.replication.acknowledgements import Acknowledgements, News, joined
+from interpulse.replication.shown_acknowledgements import acknowledgements_in_stats
 from interpulse.spark.job.copied_entries import LogPlaces
 from interpulse.spark.job.source_backlog import cursor_position
 from interpulse.spark.job.subscriptions.site import SubscriptionState, WantedSubscriptions, create_replicated
@@ -38,7 +38,6 @@ _NAMES_S: Final = 30.0
 _UPDATE_AGAIN_S: Final = 30.0
 """Time after which an update that had no effect is sent again."""
 _CONSUMER: Final = "interpulse-acks"
-_RANGE: Final = re.compile(r"([\[(])(-?\d+):(-?\d+)\.\.(-?\d+):(-?\d+)([\])])")
 
 
 class RealSite:
@@ -146,9 +145,7 @@ class RealSite:
         if mark_delete is None:
             return None
         earlier = self._states.get(topic, {}).get(name)
-        acknowledged = Acknowledgements(
-            mark_delete, tuple(parse_ranges(stats["cursors"][name].get("individuallyDeletedMessages", "")))
-        )
+        acknowledged = acknowledgements_in_stats(stats["cursors"][name])
         if earlier is not None and mark_delete < earlier.acknowledgements.mark_delete:
             self._resets[topic, name] = earlier.resets + 1
         elif earlier is not None:  # parts of batches are not shown
@@ -251,12 +248,3 @@ class RealSite:
         if self._polling is not None:
             self._polling.cancel()
             await asyncio.gather(self._polling, return_exceptions=True)
-
-
-def parse_ranges(text: str) -> Sequence[Span]:
-    """Return the ranges that Apache Pulsar shows, as in ``[(3:9..3:14],[5:0..5:2]]``."""
-    spans = []
-    for opening, ledger, entry, last_ledger, last_entry, closing in _RANGE.findall(text):
-        first, last = Position(int(ledger), int(entry)), Position(int(last_ledger), int(last_entry))
-        spans.append(Span(after(first) if opening == "(" else first, before(last) if closing == ")" else last))
-    return spans

@@ -13,28 +13,11 @@ from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.replication.acknowledgements import News, Span
 from interpulse.spark.job.subscriptions import real_site
-from interpulse.spark.job.subscriptions.real_site import RealSite, parse_ranges
+from interpulse.spark.job.subscriptions.real_site import RealSite
 from interpulse.spark.job.subscriptions.site import WantedSubscriptions
 from tests.support.waiting import eventually
 
 TOPIC = TopicName.parse("persistent://public/default/orders")
-
-
-@pytest.mark.parametrize(
-    ("shown", "spans"),
-    [
-        ("[]", []),
-        ("[(8:0..8:1],(8:2..8:3]]", [((8, 1), (8, 1)), ((8, 3), (8, 3))]),
-        ("[[3:9..3:14]]", [((3, 9), (3, 14))]),
-        ("[(3:9..3:14)]", [((3, 10), (3, 13))]),
-        ("[(7:-1..7:4]]", [((7, 0), (7, 4))]),
-        ("[(3:9..5:2]]", [((3, 10), (5, 2))]),
-    ],
-)
-def test_ranges_have_the_ends_that_their_brackets_say(
-    shown: str, spans: list[tuple[tuple[int, int], tuple[int, int]]]
-) -> None:
-    assert parse_ranges(shown) == [Span(Position(*first), Position(*last)) for first, last in spans]
 
 
 class Topics:

@@ -1,161 +1,27 @@
-"""A switch by hand between two clusters that copy, whose recorded history is judged."""
+"""A switch and a takeover by hand between two clusters that copy, whose recorded histories are judged."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from interpulse.failover.history.events import Cause
+from interpulse.client import AutoFailover, Client
+from interpulse.failover.history.events import Cause, Publish
 from interpulse.failover.history.judging import judge
-from interpulse.failover.history.reading import SiteClients, read_cursors, read_history, read_log, watch_rest
-from interpulse.failover.history.record import History, Log
-from interpulse.failover.history.recorded_clients import RecordedConsumer, RecordedProducer
-from interpulse.failover.history.recorder import HistoryRecorder
+from interpulse.failover.history.reading import read_log, watch_rest
+from interpulse.failover.history.record import Incident, Listed, Log, Stake
 from interpulse.model.ids import Position
-from interpulse.testing import ClusterPair
-from tests.support.waiting import SECONDS_MAX
-
-NAMESPACE = "public/default"
-TOPIC = f"persistent://{NAMESPACE}/orders"
-SITES = ("east", "west")
-
-
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(SECONDS_MAX):
-        while not await condition():  # noqa: ASYNC110  # there is no event to wait for
-            await asyncio.sleep(0.02)
-
-
-class Play:
-    """Two clusters, two producers and a consumer, and the recorder of what they see."""
-
-    def __init__(self, pair: ClusterPair, clients: dict[str, SiteClients]) -> None:
-        self.pair = pair
-        self.clients = clients
-        self.recorder = HistoryRecorder({site: [pair.brokers[site].service_url] for site in SITES})
-        self.active = "east"
-        self.sent = 0
-        self.received = 0
-        self._stopping = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
-
-    async def begin(self) -> None:
-        client = self.clients["east"].client
-        self.consumer = await RecordedConsumer.subscribe(
-            self.recorder,
-            client,
-            TOPIC,
-            "billing",
-            name="c",
-            subscription_type="shared",
-            replicate_subscription_state=True,
-            batch_index_ack_enabled=True,
-        )
-        for number in range(2):
-            options = {"name": f"p{number}", "batching_enabled": number == 1, "batch_delay_ms": 5}
-            producer = await RecordedProducer.create(self.recorder, client, TOPIC, **options)
-            self._tasks.append(asyncio.create_task(self._publish(producer)))
-        self._consuming = asyncio.create_task(self._consume())
-
-    async def _publish(self, producer: RecordedProducer) -> None:
-        async with producer:
-            while not self._stopping.is_set():
-                sending = [asyncio.create_task(producer.send("x", key=f"k{each}")) for each in range(3)]
-                await asyncio.gather(*sending)
-                self.sent += len(sending)
-
-    async def _consume(self) -> None:
-        """Acknowledge all messages but every seventh one."""
-        while True:
-            message = await self.consumer.receive()
-            self.received += 1
-            if self.received % 7:
-                self.consumer.acknowledge(message)
-
-    async def until_sent(self, more: int) -> None:
-        wanted = self.sent + more
-        await until(lambda: self._holds(lambda: self.sent >= wanted and self.received > 0))
-
-    async def _holds(self, condition: Callable[[], bool]) -> bool:
-        for task in (*self._tasks, self._consuming):
-            if task.done():
-                task.result()
-        return condition()
-
-    async def end(self) -> None:
-        """Stop the producers, and let the consumer take what is left."""
-        self._stopping.set()
-        await asyncio.gather(*self._tasks)
-        self._tasks.clear()
-        await until(self.is_settled)
-        await until(lambda: self._holds(lambda: self.received >= self.sent))
-        await self.confirm(self.active)
-        self._consuming.cancel()
-        await asyncio.gather(self._consuming, return_exceptions=True)
-        await self.consumer.close()
-        await until(self.is_settled)
-
-    async def confirm(self, site: str) -> None:
-        """Wait until the cursor of a site holds everything that was acknowledged."""
-
-        async def is_confirmed() -> bool:
-            return await self.consumer.confirm(site, self.clients[site].admin) == 0
-
-        await until(is_confirmed)
-
-    async def is_settled(self) -> bool:
-        """Return True if both sites have the same messages and acknowledgements."""
-        waiting = []
-        for site in SITES:
-            log = await read_log(self.clients[site].client, site, TOPIC)
-            cursors = await read_cursors(self.clients[site].admin, site, TOPIC)
-            waiting.append([{(logged.message, each.holds(logged)) for logged in log.messages} for each in cursors])
-        return bool(waiting[0]) and waiting[0] == waiting[1]
-
-    # ---- Steps of a switch
-
-    async def set_role(self, site: str, role: str, url: str | None = None) -> dict[str, Position]:
-        namespaces = self.clients[site].admin.namespaces
-        answer = await namespaces.set_failover_role(NAMESPACE, role, 1, url=url, subscriptions_ready=url is not None)
-        self.recorder.see_role(site, NAMESPACE, role, 1)
-        return {topic: Position.parse(text) for topic, text in answer.get("positions", {}).items()}
-
-    async def switch(self) -> None:
-        self.recorder.fence("east", await self.set_role("east", "fenced"))
-        await self.confirm("east")
-        await until(self.is_settled)
-        self.active = "west"
-        self.recorder.promote("west", Cause.SWITCH)
-        await self.set_role("west", "active")
-        await self.set_role("east", "moved", url=self.pair.west.service_url)
-
-    async def history(self) -> History:
-        east, west = ((site, self.clients[site]) for site in SITES)
-        return await read_history(self.recorder, east, west, [TOPIC], interval_ms=1000)
+from tests.support.recorded_pair import TOPIC, Play, playing
 
 
 @pytest.fixture
 async def play(tmp_path: Path) -> AsyncIterator[Play]:
-    async with AsyncExitStack() as closing:
-        pair = ClusterPair(tmp_path, {"brokerDeduplicationEnabled": True}, replicates=True)
-        await asyncio.to_thread(pair.start)
-        closing.push_async_callback(asyncio.to_thread, pair.stop)
-        clients = {}
-        for site in SITES:
-            address = pair.address(site)
-            clients[site] = SiteClients(address.client(), address.admin())
-            closing.push_async_callback(clients[site].client.close)
-            closing.push_async_callback(clients[site].admin.close)
-        await clients["west"].admin.namespaces.set_failover_role(NAMESPACE, "standby", 0)
-        await clients["east"].admin.topics.create(TOPIC)
-        for site in SITES:
-            await clients[site].admin.namespaces.set_replication_clusters(NAMESPACE, SITES)
-        yield Play(pair, clients)
+    async with playing(tmp_path) as started:
+        yield started
 
 
 async def test_switch_by_hand_when_recorded_then_its_history_is_clean(play: Play) -> None:
@@ -166,7 +32,7 @@ async def test_switch_by_hand_when_recorded_then_its_history_is_clean(play: Play
     await play.end()
     history = await play.history()
     assert judge(history) == []
-    published = {event.site for event in history.events if type(event).__name__ == "Publish"}
+    published = {event.site for event in history.events if isinstance(event, Publish)}
     assert published == {"east", "west"}
     east, west = history.logs
     shorter = replace(history, logs=[east, Log("west", TOPIC, west.messages[:-1])])
@@ -180,3 +46,52 @@ async def test_rest_when_clients_are_idle_then_logs_do_not_grow(play: Play) -> N
     rests = await watch_rest(play.clients, [TOPIC])
     assert [rest.first == rest.last for rest in rests] == [True, True]
     assert judge(replace(await play.history(), rests=rests)) == []
+
+
+async def end_of(play: Play, site: str) -> Position:
+    return (await read_log(play.clients[site].client, site, TOPIC)).messages[-1].position
+
+
+async def tail_of(play: Play) -> tuple[Listed, ...]:
+    """Return the messages that only east has."""
+    east, west = [await read_log(play.clients[site].client, site, TOPIC) for site in ("east", "west")]
+    copied = {logged.source for logged in west.messages}
+    return tuple(
+        Listed(position, index, message)
+        for position, index, message, source in east.messages
+        if source is None and position not in copied
+    )
+
+
+async def test_takeover_by_hand_when_recorded_then_the_tail_is_the_difference(play: Play) -> None:
+    addresses = [play.pair.brokers[site].service_url for site in ("east", "west")]
+    failover = AutoFailover(addresses, fail_after=3, interval_s=0.05, timeout_s=2)
+    async with Client(addresses[0], failover=failover, backoff_max_ms=200) as client:
+        await play.begin(client)
+        await play.until_sent(30)
+        await play.confirm("east")
+        await play.copied_upto(await end_of(play, "east"))
+        lag_from_ms = play.recorder.now_ms
+        await asyncio.to_thread(play.pair.stop_copying, "east")
+        await play.until_sent(20)
+        reported, known = await end_of(play, "east"), len(await tail_of(play))
+        await play.until_sent(10)
+        await asyncio.to_thread(play.pair.lose, "east")
+        closed = await end_of(play, "west")
+        play.active = "west"
+        play.recorder.promote("west", Cause.TAKEOVER)
+        lag_ms = play.recorder.now_ms - lag_from_ms
+        await play.set_role("west", "active")
+        await play.until_sent(30)
+        await asyncio.to_thread(play.pair.return_, "east")
+        await play.set_role("east", "standby")
+        end, tail = await end_of(play, "east"), await tail_of(play)
+        await asyncio.to_thread(play.pair.start_copying, "east")
+        await play.end()
+        stake = Stake(TOPIC, known, reported, end, closed)
+        incident = Incident("east", 1, (stake,), tail)
+        history = await play.history(incidents=[incident], lag_ms=lag_ms)
+    assert len(tail) >= 30
+    assert judge(history) == []
+    forgotten = replace(history, incidents=[replace(incident, tail=tail[1:])])
+    assert {violation.rule for violation in judge(forgotten)} >= {"stake", "late"}

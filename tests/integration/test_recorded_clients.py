@@ -31,7 +31,7 @@ def recorder(pulsar_broker: InProcessBroker) -> HistoryRecorder:
     return HistoryRecorder({"east": [pulsar_broker.service_url]})
 
 
-def of_kind(recorder: HistoryRecorder, kind: type) -> list[tuple[int, str]]:
+def of_kind(recorder: HistoryRecorder, kind: type[Publish | Deliver | Acknowledge]) -> list[tuple[int, str]]:
     """Return number and outcome of the events of a kind."""
     events = [event for event in recorder.events if isinstance(event, kind)]
     return [(event.message.number, getattr(event, "outcome", "")) for event in events]

@@ -125,7 +125,7 @@ class RecordedConsumer(AsyncCloses):
             self._consumer.acknowledge(message)
 
     async def confirm(self, site: str, admin: AdminClient) -> int:
-        """Record as taken what the cursor of a site holds. Return the number of acknowledgements that it lacks.
+        """Record as taken what the cursor of a site holds. Return the number of those there that it lacks.
 
         Call it before the cursor is moved back.
         """
@@ -135,7 +135,7 @@ class RecordedConsumer(AsyncCloses):
             if asked.site == site and _holds(held, message):
                 del self._asked[name]
                 self._recorder.acknowledge(replace(asked, outcome=Outcome.OK))
-        return len(self._asked)
+        return sum(asked.site == site for asked, _ in self._asked.values())
 
     def _name_of(self, message: Message) -> MessageName:
         name = named_message(message.topic, message.properties)

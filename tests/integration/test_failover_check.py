@@ -17,7 +17,7 @@ from interpulse.cli.admin.admin import admin
 from interpulse.cli.failover.check import check
 from interpulse.cli.support.running import UNUSABLE
 from interpulse.failover.pair_config import PairConfig, parse_pair_config
-from interpulse.failover.preflight.gathering import preflight, serving_site
+from interpulse.failover.preflight.gathering import SiteGathering, preflight, serving_site
 from interpulse.failover.preflight.judgement import READY, REFUSED, WARNED
 from interpulse.failover.site import SiteAccess
 from interpulse.testing import ClusterPair, InProcessBroker
@@ -28,6 +28,7 @@ from tests.support.raw_client import RawClient
 NAMESPACE = "public/default"
 TOPICS = ("paid", "sent", "kept")
 PARTITIONS = 4
+FIXED_REQUESTS = 11
 
 
 def name(topic: str) -> str:
@@ -222,3 +223,21 @@ def test_roles_when_both_sites_serve_then_the_older_one_is_named(pair: ClusterPa
     assert (code, finding["kind"], finding["site"], shown["to"]) == (REFUSED, "ROLE", "east", "east")
     assert run(admin, finding["remedy"].removeprefix("interpulse-admin "))[0] == 0
     assert run(check, f"--config {file}")[0] == READY
+
+
+# ---- Cost
+
+
+@pytest.mark.parametrize("count", [20, 60])
+async def test_gathering_when_there_are_many_topics_then_asks_twice_for_each(
+    config: PairConfig, sites: tuple[SiteAccess, SiteAccess], count: int
+) -> None:
+    """Their statistics and their schemas; all else is asked once, or once for a namespace."""
+    east, _ = sites
+    for number in range(count):
+        await east.admin.topics.create(name(f"many-{number}"))
+    gathering = SiteGathering(east, "west", requests_per_second=10_000)
+    facts = await gathering.facts()
+    topics = count + len(TOPICS)
+    assert len(facts.topics) == topics + PARTITIONS - 1
+    assert gathering.paced.count - 2 * topics == FIXED_REQUESTS

@@ -43,7 +43,7 @@ def write_document(path: str, client_url: str) -> None:
 
 async def run_hook(arguments: Sequence[str], values: Mapping[str, str]) -> None:
     """Run a program with these values in its arguments. Raise OperationFailed if it fails."""
-    command = [_filled(argument, values) for argument in arguments]
+    command = [filled(argument, values) for argument in arguments]
     try:
         process = await asyncio.create_subprocess_exec(
             *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
@@ -56,7 +56,8 @@ async def run_hook(arguments: Sequence[str], values: Mapping[str, str]) -> None:
         raise _hook_failed(command, f"it ended with {process.returncode}: {shown or 'no output'}")
 
 
-def _filled(argument: str, values: Mapping[str, str]) -> str:
+def filled(argument: str, values: Mapping[str, str]) -> str:
+    """Return an argument of the program with the values in place of their names in braces."""
     for name, value in values.items():
         argument = argument.replace(f"{{{name}}}", value)
     return argument

@@ -166,7 +166,7 @@ async def test_fence_when_reopening_is_refused_then_is_tried_at_each_look(
     refuse(broker, "sent", AuthorizationError("no right to produce"))
     broker.peers[-1].drop()
     await eventually(lambda: "topic is not fenced" in caplog.text)
-    assert locals_of(holder.open_topics) == ["sent"]
+    await eventually(lambda: locals_of(holder.open_topics) == ["sent"])
     records.is_listed = False
     await eventually(lambda: "cannot be listed" in caplog.text)
     records.is_listed = True

@@ -10,6 +10,7 @@ _ROOM = "interpulse.cli.failover"
 _COMMANDS = {
     "check": LazyCommand(f"{_ROOM}.check:check", "Check if the sites are ready for a switch."),
     "init": LazyCommand(f"{_ROOM}.operations:init", "Let the first site serve, and the other one stand by."),
+    "plan": LazyCommand(f"{_ROOM}.plan:plan", "Write the runbook of a switch; nothing is changed."),
     "status": LazyCommand(f"{_ROOM}.status:status", "Show roles, copies under way, and the last operation."),
     "switch": LazyCommand(f"{_ROOM}.operations:switch", "Switch to the other site without loss; both answer."),
     "undo": LazyCommand(f"{_ROOM}.operations:undo", "Take back a switch that has not promoted its target."),

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 from interpulse.failover.preflight.facts import PairFacts, SiteFacts, is_checked
-from interpulse.failover.preflight.findings import CheckKind, Finding, admin_command, http_command
+from interpulse.failover.preflight.findings import CheckKind, Finding
+from interpulse.failover.preflight.shell_commands import admin_command, http_command
 from interpulse.model.adjustments import Difference, DifferenceKind, Severity
 from interpulse.model.changes import SetNamespacePolicy
 from interpulse.model.names import NamespaceName, TopicName

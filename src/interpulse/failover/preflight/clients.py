@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from interpulse.failover.preflight.facts import ClientFacts, PairFacts, SiteFacts, SubscriptionFacts
-from interpulse.failover.preflight.findings import CheckKind, Finding, admin_command
+from interpulse.failover.preflight.findings import CheckKind, Finding
+from interpulse.failover.preflight.shell_commands import admin_command
 from interpulse.failover.preflight.ways import record_of
 from interpulse.model.adjustments import Severity
 from interpulse.model.names import TopicName

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -104,15 +102,3 @@ class Finding:
             "what": self.what,
             "remedy": self.remedy,
         }
-
-
-def admin_command(admin_url: str, arguments: str, *names: object) -> str:
-    """Return a command for one site; ``names`` are quoted and follow the arguments."""
-    quoted = " ".join(shlex.quote(str(name)) for name in names)
-    return f"interpulse-admin --admin-url {shlex.quote(admin_url)} {arguments} {quoted}".rstrip()
-
-
-def http_command(admin_url: str, method: str, path: str, body: object) -> str:
-    """Return a call of the admin API of one site as a command of curl."""
-    content = f" -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(body))}" if body is not None else ""
-    return f"curl -X {method} {shlex.quote(admin_url.rstrip('/') + path)}{content}"

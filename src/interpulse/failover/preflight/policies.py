@@ -7,7 +7,8 @@ from typing import Final
 
 from interpulse.failover.preflight.audit import namespaces_of
 from interpulse.failover.preflight.facts import PairFacts, ReplicatorFacts, SiteFacts, TopicFacts
-from interpulse.failover.preflight.findings import CheckKind, Finding, admin_command
+from interpulse.failover.preflight.findings import CheckKind, Finding
+from interpulse.failover.preflight.shell_commands import admin_command
 from interpulse.model.adjustments import Severity
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.policy_documents import NamespacePolicies

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final
 
 from interpulse.failover.preflight.facts import PairFacts, ReplicatorFacts, SiteFacts, WayRecord
-from interpulse.failover.preflight.findings import CheckKind, Finding, admin_command
+from interpulse.failover.preflight.findings import CheckKind, Finding
+from interpulse.failover.preflight.shell_commands import admin_command
 from interpulse.model.adjustments import Severity
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.rules.failover_role import is_lane

@@ -336,7 +336,7 @@ def test_audit_when_a_policy_differs_then_the_remedy_is_a_request() -> None:
     (finding,) = judge(west(facts)).findings
     assert finding.kind == "SCHEMA_COMPATIBILITY_STRATEGY"
     assert finding.remedy.startswith(
-        "curl -X PUT http://west/admin/v2/namespaces/shop/orders/schemaCompatibilityStrategy"
+        "curl -sf -X PUT http://west/admin/v2/namespaces/shop/orders/schemaCompatibilityStrategy"
     )
 
 

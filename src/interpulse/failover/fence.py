@@ -2,7 +2,7 @@
 
 Apache Pulsar closes the producers of a topic when a producer opens with the access mode ExclusiveWithFencing, and
 refuses others with ProducerBusy until it ends. The replicators of other clusters are producers too: they are shut out
-like the rest, and come back by themselves afterwards. Source: failover.md#5.2.
+like the rest, and come back by themselves afterwards. Source: PIP-68.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fence around namespaces of a cluster without roles, held open by the running command. Source: failover.md#5.3.
+"""Fence around namespaces of a cluster without roles, held open by the running command.
 
 Apache Pulsar has no roles. There the command itself holds an exclusive producer on each topic-partition. The fence ends
 with the command: a killed one leaves nothing behind but the switched-off auto-creation, which the journal restores.

@@ -1,7 +1,7 @@
 """Runbook of a switch: each step with the command of ours, the same by hand, and how to see, undo and decide it.
 
 `interpulse failover switch` does all steps from the fence on. What is written for doing them by hand needs nothing of
-ours but the clusters: curl, and pulsar-admin of Apache Pulsar. Source: failover.md#6.10.
+ours but the clusters: curl, and pulsar-admin of Apache Pulsar.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules about the ways between the sites: what copies each topic, whether it can be told, and how far it is behind."""
+"""Rules about the ways between the sites: what copies each topic, if copies name their source, and the lag."""
 
 from __future__ import annotations
 

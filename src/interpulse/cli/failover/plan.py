@@ -18,9 +18,7 @@ def plan() -> None:
 @plan.command("switch")
 @config_option
 @option("--to site", "Site that serves afterwards.", metavar="SITE", required=True)
-@option(
-    "-o --output file", "Write the runbook to this file.", click.Path(dir_okay=False, path_type=Path)
-)
+@option("-o --output file", "Write the runbook to this file.", click.Path(dir_okay=False, path_type=Path))
 def switch(config_path: str, site: str, file: Path | None) -> None:
     """Write the runbook of a switch in Markdown: its steps, with the very commands for this pair.
 

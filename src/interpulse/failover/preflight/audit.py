@@ -40,6 +40,17 @@ def differences(pair: PairFacts) -> list[Difference]:
     return [each for each in found if each.topic is None or (is_checked(each.topic) and each.namespace not in absent)]
 
 
+def missing_namespaces(pair: PairFacts) -> Iterator[Finding]:
+    """Yield the namespaces that do not exist on ``a``: a name in the file of the pair may be wrong."""
+    for namespace, inventory in pair.a.namespaces.items():
+        if inventory.state is None and inventory.error is None:
+            what = f"the namespace does not exist on {pair.a.name}"
+            remedy = "correct namespaces in [pair] of the file"
+            yield Finding(
+                DifferenceKind.NAMESPACE_MISSING, Severity.ERROR, pair.a.name, what, remedy, (str(namespace),)
+            )
+
+
 def _with_subscriptions(site: SiteFacts, inventory: NamespaceInventory) -> NamespaceInventory:
     """Return the inventory with the durable subscriptions of the statistics."""
     names: dict[TopicName, set[str]] = {}

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from interpulse.failover.preflight import clients, policies, sites, ways
-from interpulse.failover.preflight.audit import differences, differing_topics, findings_of_differences
+from interpulse.failover.preflight.audit import (
+    differences,
+    differing_topics,
+    findings_of_differences,
+    missing_namespaces,
+)
 from interpulse.failover.preflight.facts import PairFacts
 from interpulse.failover.preflight.findings import Finding
 from interpulse.model.adjustments import Severity
@@ -53,7 +58,7 @@ def judge(pair: PairFacts, accepted: Collection[str] = ()) -> Preflight:
     """Return the findings of all rules. ``accepted`` are kinds whose errors the operator accepts."""
     found = differences(pair)
     left_out = differing_topics(found)
-    own = [*ways.not_copied(pair, left_out), *ways.way_back_missing(pair, left_out)]
+    own = [*missing_namespaces(pair), *ways.not_copied(pair, left_out), *ways.way_back_missing(pair, left_out)]
     for rule in _RULES:
         own += rule(pair)
     return Preflight(_sorted([*own, *findings_of_differences(pair, found, own)]), frozenset(accepted))

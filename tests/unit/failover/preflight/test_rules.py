@@ -323,6 +323,12 @@ def test_audit_when_the_namespace_is_missing_then_its_topics_are_not_listed() ->
     assert kinds_found(west(bare)) == ["NAMESPACE_MISSING"]
 
 
+def test_audit_when_the_namespace_is_missing_here_then_is_an_error_of_this_site() -> None:
+    bare = replace(EAST, namespaces={ORDERS: NamespaceInventory()}, topics={}, ways={})
+    (finding,) = judge(PairFacts(bare, replace(WEST, namespaces={}, topics={}, ways={}))).findings
+    assert (finding.kind, finding.severity, finding.site) == ("NAMESPACE_MISSING", ERROR, "east")
+
+
 def test_audit_when_a_schema_differs_then_is_an_error() -> None:
     inventory = EAST.namespaces[ORDERS]
     row = TopicRow(PAID, ListedKind.NON_PARTITIONED)._replace(schema_type="AVRO", schema_hash="a", schema_versions=1)

@@ -179,6 +179,9 @@ class SiteFacts:
     unmarked_copies: tuple[TopicName, ...] = ()
     """Topic-partitions whose newest copy does not name its source position."""
 
+    disk: tuple[float, float] | None = None
+    """Free bytes and size of the disk of the broker that was asked; None for clusters that do not report them."""
+
     clock_ms: int = 0
     """Difference of the site's clock from the local one."""
 

@@ -6,6 +6,7 @@ A topic costs two requests: its statistics and its schemas. The rest is a few re
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final, TypeVar
@@ -116,6 +117,7 @@ class SiteGathering:
             topics=topics,
             ways=await self._ways() if is_ours else {},
             unmarked_copies=await self._unmarked_copies(topics),
+            disk=await self._disk() if is_ours else None,
             clock_ms=clock_ms,
             refusals=tuple(self._refusals),
         )
@@ -190,6 +192,11 @@ class SiteGathering:
             found |= {(TopicName.parse(each["topic"]), each["cluster"]): WayRecord.of(each) for each in records or ()}
         return found
 
+    async def _disk(self) -> tuple[float, float] | None:
+        metrics = await self._allowed("reading metrics", self._admin.brokers.metrics) or ""
+        free, size = (_gauge(metrics, f"interpulse_data_directory_{name}_bytes") for name in ("free", "size"))
+        return None if free is None or size is None else (free, size)
+
     async def _unmarked_copies(self, topics: dict[TopicName, TopicFacts]) -> tuple[TopicName, ...]:
         """Return those topics of a sample whose newest entry is a copy without a source position."""
         arriving = [topic for topic, facts in topics.items() if self._arrives(facts)][:_SAMPLED_COPIES]
@@ -216,6 +223,12 @@ class SiteGathering:
         look_up = self._access.client.get_partitions_for_topic
         for topic in sorted(topics, key=str)[:1]:
             await self._allowed(f"looking up {topic}", look_up, str(topic), create=False)
+
+
+def _gauge(metrics: str, name: str) -> float | None:
+    """Return the value of a metric without labels of its own from the text of Prometheus."""
+    found = re.search(rf"^{name}(?:{{[^}}\n]*}})? (\S+)", metrics, re.MULTILINE)
+    return None if found is None else float(found[1])
 
 
 def _has_stats(row: TopicRow) -> bool:

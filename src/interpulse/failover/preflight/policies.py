@@ -16,6 +16,10 @@ from interpulse.model.policies.policy_records import RetentionPolicies
 
 _HOUR_S: Final = 3600
 _MINUTE_S: Final = 60
+_GB: Final = 1e9
+_FREE_SHARE: Final = 0.1
+"""Share of the disk below which it counts as nearly full, as for `interpulse check`."""
+
 _QUOTA: Final = "destination_storage"
 _NO_REPLICATOR: Final = ReplicatorFacts()
 
@@ -98,6 +102,16 @@ def capacity(pair: PairFacts) -> Iterator[Finding]:
                 what = f"{limit} is {most:g} on {pair.b.name}, and {pair.a.name} carries {carried:g}"
                 remedy = admin_command(pair.b.admin_url, f"namespaces {command}", namespace)
                 yield _warning(CheckKind.CAPACITY, pair.b, what, remedy, str(namespace))
+
+
+def disk(pair: PairFacts) -> Iterator[Finding]:
+    """Yield the disk of ``b`` if little room is left: a full disk refuses producers."""
+    if pair.b.disk is not None:
+        free, size = pair.b.disk
+        if size and free < _FREE_SHARE * size:
+            what = f"{free / _GB:.1f} GB of {size / _GB:.1f} GB are free on the disk of {pair.b.name}"
+            remedy = "make room: see Handle a full disk"
+            yield Finding(CheckKind.CAPACITY, Severity.WARNING, pair.b.name, what, remedy)
 
 
 def _limits(
@@ -202,4 +216,4 @@ def _duration(seconds: int) -> str:
     return f"{seconds // _HOUR_S} h" if seconds % _HOUR_S == 0 else f"{seconds} s"
 
 
-RULES: Final = (ttl_shorter, retention_shorter, capacity, compacted, delayed, transactions)
+RULES: Final = (ttl_shorter, retention_shorter, capacity, disk, compacted, delayed, transactions)

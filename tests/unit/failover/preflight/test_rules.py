@@ -247,6 +247,8 @@ CASES: dict[str, tuple[PairFacts, list[tuple[CheckKind, Severity, str]]]] = {
         ),
         [(K.CAPACITY, WARNING, "west")],
     ),
+    "a disk that is nearly full": (west(replace(WEST, disk=(9.9, 100.0))), [(K.CAPACITY, WARNING, "west")]),
+    "a disk with room": (west(replace(WEST, disk=(10.0, 100.0))), []),
     "a compacted topic": (east(with_topic(EAST, is_compacted=True)), [(K.COMPACTED, INFO, "east")]),
     "delayed messages": (
         both(with_topic, subscriptions=(SubscriptionFacts("s", delayed=3),)),

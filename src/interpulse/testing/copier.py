@@ -163,4 +163,4 @@ class _Tasks:
 
 
 def _log_event(event: Mapping[str, Any]) -> None:
-    log.debug("copier event %s", event)
+    log.debug("copier reports details=%s", event)

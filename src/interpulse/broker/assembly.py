@@ -39,7 +39,6 @@ from interpulse.broker.tenancy.clusters import Clusters, FailureDomains, Isolati
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.broker.topics.deletion import Deletion
-from interpulse.broker.topics.failover_peer import FailoverPeer, PeerSettings
 from interpulse.broker.topics.failover_roles import FailoverRoles
 from interpulse.broker.topics.inactivity import InactiveTopics
 from interpulse.broker.topics.lifecycle import TopicLifecycle
@@ -64,6 +63,7 @@ if TYPE_CHECKING:
     from interpulse.broker.ownership.other_brokers import OtherBrokers
     from interpulse.broker.ownership.shared_ownership import SharedOwnership
     from interpulse.broker.topics.change_events.change_events import ChangeEvents
+    from interpulse.broker.topics.failover_peer import FailoverPeer
 
 
 class CannotServe(Exception):
@@ -273,6 +273,8 @@ def _failover_peer(config: BrokerConfig, links: ClusterLinks, clock: Clock) -> F
         return None
     if cluster == config.cluster_name:
         raise CannotServe(f"failoverPeer={cluster} is this cluster itself; name the other cluster of the pair")
+    from interpulse.broker.topics.failover_peer import FailoverPeer, PeerSettings  # loaded only with a peer
+
     settings = PeerSettings(cluster, config.failover_peer_wait, config.failover_without_peer == "hold")
     return FailoverPeer(
         settings, lambda name: links.use(cluster, lambda admin: admin.namespaces.failover_role(name)), clock

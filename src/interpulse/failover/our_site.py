@@ -1,6 +1,6 @@
 """A site of ours, whose brokers know the role of each namespace.
 
-Source: docs/decisions/0034-roles-of-a-namespace.md
+Source: docs/reference/administration.md#failover-roles
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ needed, and every few seconds from then on. If the peer has a higher epoch, the 
 that was set before this broker started is not trusted until the peer has answered: the namespace is fenced for
 ``failoverPeerWait``, or with ``failoverWithoutPeer=hold`` until the peer answers.
 
-Nothing is changed at the peer. Source: docs/decisions/0034-roles-of-a-namespace.md.
+Nothing is changed at the peer. Source: docs/reference/administration.md#a-site-that-comes-back.
 """
 
 from __future__ import annotations

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
-from interpulse.broker.topics.failover_peer import FailoverPeer
 from interpulse.clock import Clock, iso_time
 from interpulse.model.names import NamespaceName
 from interpulse.model.policies.policy_documents import NamespacePolicies
@@ -21,6 +20,9 @@ from interpulse.rules.failover_role import (
     with_migrated,
     with_role,
 )
+
+if TYPE_CHECKING:
+    from interpulse.broker.topics.failover_peer import FailoverPeer
 
 log = logging.getLogger(__name__)
 

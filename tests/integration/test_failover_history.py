@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +11,16 @@ from pathlib import Path
 import pytest
 
 from interpulse.client import AutoFailover, Client
+from interpulse.failover.commands import initialise, switch
 from interpulse.failover.history.events import Cause, Publish
 from interpulse.failover.history.judging import judge
 from interpulse.failover.history.reading import read_log, watch_rest
 from interpulse.failover.history.record import Incident, Listed, Log, Stake
+from interpulse.failover.journal import Operation
+from interpulse.failover.operation import Evidence, Step
+from interpulse.failover.pair import opened_pair
 from interpulse.model.ids import Position
-from tests.support.recorded_pair import TOPIC, Play, playing
+from tests.support.recorded_pair import NAMESPACE, TOPIC, Play, playing
 
 
 @pytest.fixture
@@ -37,6 +42,47 @@ async def test_switch_by_hand_when_recorded_then_its_history_is_clean(play: Play
     east, west = history.logs
     shorter = replace(history, logs=[east, Log("west", TOPIC, west.messages[:-1])])
     assert {violation.rule for violation in judge(shorter)} == {"kept"}
+
+
+class RecordedSteps:
+    """Progress of a switch, of which the fence and the promotion are recorded."""
+
+    def __init__(self, play: Play, state: Path) -> None:
+        self._play = play
+        self._state = state
+        self.names: list[str] = []
+
+    def begins(self, operation: Operation) -> None:
+        self.epoch = operation.epoch
+
+    def holds(self, number: int, step: Step, seconds: float, evidence: Evidence) -> None:
+        self.names.append(step.name)
+        recorder = self._play.recorder
+        if step.name == "fence":
+            (path,) = (self._state / "operations").glob("*.fence.jsonl")
+            rows = map(json.loads, path.read_text().splitlines())
+            recorder.fence("east", {row["topic"]: Position.parse(row["position"]) for row in rows})
+            recorder.see_role("east", NAMESPACE, "fenced", self.epoch)
+        elif step.name == "promote":
+            self._play.active = "west"
+            recorder.promote("west", Cause.SWITCH)
+            recorder.see_role("west", NAMESPACE, "active", self.epoch)
+
+
+async def test_switch_by_the_command_when_recorded_then_its_history_is_clean(play: Play, tmp_path: Path) -> None:
+    steps = RecordedSteps(play, tmp_path / "state")
+    async with opened_pair(play.file(tmp_path / "state")) as sites:
+        await initialise(sites)
+        play.recorder.see_role("east", NAMESPACE, "active", 1)
+        await play.begin()
+        await play.until_sent(60)
+        confirming = asyncio.create_task(play.confirm_always("east"))
+        await switch(sites, "west", steps)
+        confirming.cancel()
+        await play.until_sent(60)
+        await play.end()
+    assert steps.names[-1] == "report"
+    assert judge(await play.history()) == []
 
 
 async def test_rest_when_clients_are_idle_then_logs_do_not_grow(play: Play) -> None:

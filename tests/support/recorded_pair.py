@@ -14,6 +14,7 @@ from interpulse.failover.history.reading import SiteClients, read_cursors, read_
 from interpulse.failover.history.record import History
 from interpulse.failover.history.recorded_clients import RecordedConsumer, RecordedProducer
 from interpulse.failover.history.recorder import HistoryRecorder
+from interpulse.failover.pair_config import PairConfig, parse_pair_config
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.testing import ClusterPair
 from tests.support.waiting import SECONDS_MAX
@@ -117,6 +118,12 @@ class Play:
 
         await until(is_confirmed)
 
+    async def confirm_always(self, site: str) -> None:
+        """Confirm what a site has taken, again and again until cancelled."""
+        while True:
+            await self.consumer.confirm(site, self.clients[site].admin)
+            await asyncio.sleep(0.02)
+
     async def is_settled(self) -> bool:
         """Return True if both sites have the same messages and acknowledgements."""
         waiting = []
@@ -142,6 +149,16 @@ class Play:
         self.recorder.promote("west", Cause.SWITCH)
         await self.set_role("west", "active")
         await self.set_role("east", "moved", url=self.pair.west.service_url)
+
+    def file(self, directory: Path) -> PairConfig:
+        """Return the file of the pair as the commands read it."""
+        addresses = {site: self.pair.address(site) for site in SITES}
+        sites = {
+            site: {"cluster": site, "service_url": address.service_url, "admin_url": address.admin_url}
+            for site, address in addresses.items()
+        }
+        pair = {"name": "orders", "sites": [*SITES], "namespaces": [NAMESPACE], "state": str(directory)}
+        return parse_pair_config({"pair": pair, "limits": {"settle_s": 1}, **sites})
 
     async def history(self, **fields: Any) -> History:
         east, west = ((site, self.clients[site]) for site in SITES)

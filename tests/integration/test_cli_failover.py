@@ -28,6 +28,7 @@ CHANGES_ALLOWED = (
     r"PUT /admin/v2/persistent/public/default/interpulse-failover-orders",
     r"PUT /admin/v2/persistent/public/default/interpulse-failover-orders/subscription/interpulse-failover.*",
     r"POST /admin/v2/persistent/public/default/interpulse-failover-orders/replication",
+    r"PUT /admin/v2/persistent/public/default/interpulse-failover-orders-heartbeat",
     r"POST /admin/v2/namespaces/public/default/failover",
 )
 """All that init, switch and undo may change: the topic of the tool itself, and roles."""

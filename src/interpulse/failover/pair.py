@@ -17,6 +17,7 @@ from interpulse.failover.journal import Journal, Operation
 from interpulse.failover.our_site import OurSite
 from interpulse.failover.outcome import OperationFailed, Outcome
 from interpulse.failover.pair_config import PairConfig
+from interpulse.failover.real_site import RealSite
 from interpulse.failover.site import OURS, Site, SiteAccess
 from interpulse.failover.switch import highest_epoch
 from interpulse.model.errors import PulsarError
@@ -60,11 +61,12 @@ async def opened_pair(config: PairConfig) -> AsyncGenerator[Pair]:
         for name in config.sites:
             access = SiteAccess.of(config, name)
             closing.push_async_callback(access.close)
-            sites[name] = await site_of(access)
+            sites[name] = await site_of(access, config.name)
+            closing.push_async_callback(sites[name].close)
         yield Pair(config, sites)
 
 
-async def site_of(access: SiteAccess) -> Site:
+async def site_of(access: SiteAccess, pair: str) -> Site:
     """Return a site by the kind of its cluster. Raise OperationFailed if it does not answer, or is another cluster."""
     try:
         kind = await access.kind()
@@ -73,13 +75,7 @@ async def site_of(access: SiteAccess) -> Site:
         raise OperationFailed(f"{access.name} ({access.address.shown}): {error}", Outcome.UNREACHABLE) from error
     if problem is not None:
         raise OperationFailed(f"[{access.name}] cluster: {problem}", Outcome.REFUSED)
-    if kind != OURS:
-        raise OperationFailed(
-            f"{access.name} is a cluster of Apache Pulsar, which has no roles: this release switches between clusters "
-            "of Interpulse only",
-            Outcome.REFUSED,
-        )
-    return OurSite(access)
+    return OurSite(access) if kind == OURS else RealSite(access, pair)
 
 
 def holder() -> str:

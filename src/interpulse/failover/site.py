@@ -114,6 +114,8 @@ class Fence(NamedTuple):
     closed_producers: int
     gaps: tuple[str, ...] = ()
     """Sentences about times for which a topic-partition was not fenced. The positions are read after them."""
+    open_topics: tuple[str, ...] = ()
+    """Topic-partitions that are not fenced at this moment."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,9 @@ class Site(Protocol):
     async def fence(self) -> Fence:
         """Close local producers and refuse new ones; lanes and replicators go on."""
 
+    async def renewed_fence(self) -> Fence | None:
+        """Return the fence with positions that were read again, if it had a gap since; None if it held."""
+
     async def release(self) -> None:
         """Take the fence back, so that local producers are served as before."""
 
@@ -176,4 +181,4 @@ class Site(Protocol):
         """Refuse local producers until the site is promoted."""
 
     async def close(self) -> None:
-        """Close the clients. A fence that is held by this process ends."""
+        """End a fence that this process holds. The clients stay open."""

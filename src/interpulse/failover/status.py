@@ -84,7 +84,7 @@ async def pair_status(config: PairConfig) -> PairStatus:
     for name in config.sites:
         access = SiteAccess.of(config, name)
         try:
-            site = await site_of(access)
+            site = await site_of(access, config.name)
             sites.append(await _status(site))
             found = await read_control_topic(access, config.control_topic)
             records += [found[OPERATION]] if OPERATION in found else []

@@ -22,13 +22,14 @@ def switch_steps(switch: Switch, lease: Lease, *, waits: bool = False) -> list[S
 
     The switch can be taken back until `Promote` acts.
     """
+    drain = Drain(switch, waits=waits)
     return [
         LeaseHeld(lease),
         Preflight(switch),
         WaysOpen(switch),
         FenceOrigin(switch),
-        Drain(switch, waits=waits),
-        Settle(switch),
+        drain,
+        Settle(switch, drain),
         Promote(switch),
         MoveClients(switch),
         StandBy(switch),

@@ -37,12 +37,25 @@ class Drain(PlainStep):
             return Evidence("was done before")
         if switch.fence is None:
             return None
+        await self._renew()
         waiting = [topic for topic in switch.fence.positions if topic not in self._drained]
         await concurrently(self._look, waiting, limit=_AT_ONCE)
-        if len(self._drained) < len(switch.fence.positions):
+        if len(self._drained) < len(switch.fence.positions) or switch.fence.open_topics:
             self._reasons = await switch.origin.closed_ways(switch.target.access.cluster)
             return None
         return Evidence(f"{len(self._drained)} topic-partitions{self._last}", {"topics": len(self._drained)})
+
+    async def _renew(self) -> None:
+        """Look again at the topic-partitions whose fence had a gap."""
+        switch, before = self._switch, self._switch.fence
+        renewed = await switch.origin.renewed_fence()
+        if renewed is None or before is None:
+            return
+        switch.fence = renewed
+        switch.warnings += [gap for gap in renewed.gaps if gap not in switch.warnings]
+        moved = {topic for topic, place in renewed.positions.items() if before.positions.get(topic) != place}
+        self._drained -= moved
+        self._drained &= renewed.positions.keys()
 
     async def _look(self, topic: str) -> None:
         assert self._switch.fence is not None
@@ -66,10 +79,10 @@ class Drain(PlainStep):
 
     def waits_for(self) -> Sequence[str]:
         """Return the topic-partitions that have not drained, and the reasons."""
-        target = self._switch.target.access.name
-        return some(
-            [
-                f"{topic} has not arrived at {target} from {place} on: {self._reasons.get(topic, 'it is being copied')}"
-                for topic, place in sorted(self._missing.items())
-            ]
-        )
+        target, fence = self._switch.target.access.name, self._switch.fence
+        open_topics = () if fence is None else fence.open_topics
+        missing = [
+            f"{topic} has not arrived at {target} from {place} on: {self._reasons.get(topic, 'it is being copied')}"
+            for topic, place in sorted(self._missing.items())
+        ]
+        return some([*(f"{topic} is not fenced at present" for topic in open_topics), *missing])

@@ -6,6 +6,7 @@ from interpulse.failover.moves import is_written, run_hook, write_document
 from interpulse.failover.operation import Evidence
 from interpulse.failover.outcome import Outcome
 from interpulse.failover.pair_config import FILE, HOOK, REDIRECT
+from interpulse.failover.site import OURS
 from interpulse.failover.steps.plain_step import PlainStep
 from interpulse.failover.switch import Switch
 from interpulse.rules.failover_role import Role
@@ -40,10 +41,23 @@ class MoveClients(PlainStep):
         return all(role.role is Role.MOVED and role.epoch >= epoch for role in roles)
 
     async def act(self) -> None:
-        """Redirect clients, write the file, run the program."""
+        """Redirect clients, write the file, run the program.
+
+        A real site is let go of in place of the redirect, when its clients know the other one.
+        """
+        switch = self._switch
+        if switch.origin.kind == OURS:
+            await self._redirect()
+        await self._name_the_target()
+        if switch.origin.kind != OURS:
+            await self._redirect()
+
+    async def _redirect(self) -> None:
+        if REDIRECT in self._moves.move:
+            await self._switch.origin.redirect(self._switch.operation.epoch, self._switch.client_url)
+
+    async def _name_the_target(self) -> None:
         switch, moves = self._switch, self._moves
-        if REDIRECT in moves.move:
-            await switch.origin.redirect(switch.operation.epoch, switch.client_url)
         if FILE in moves.move and moves.file is not None:
             write_document(moves.file, switch.client_url)
         if HOOK in moves.move:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from interpulse.failover.operation import Evidence
 from interpulse.failover.site import SubscriptionLook
+from interpulse.failover.steps.drain import Drain
 from interpulse.failover.steps.plain_step import PlainStep, some
 from interpulse.failover.switch import Switch
 
@@ -19,8 +20,10 @@ class Settle(PlainStep):
 
     name = "settle"
 
-    def __init__(self, switch: Switch) -> None:
+    def __init__(self, switch: Switch, drain: Drain) -> None:
+        """``drain`` is looked at again: the fence of a real site may have had a gap meanwhile."""
         self._switch = switch
+        self._drain = drain
         self._limits = switch.config.limits
         self.limit_s = 2 * self._limits.settle_max_s
         self._begin: float | None = None
@@ -33,6 +36,8 @@ class Settle(PlainStep):
         switch = self._switch
         if await switch.is_begun_to_promote():
             return Evidence("was done before")
+        if await self._drain.holds() is None:
+            return None
         now = switch.seconds()
         if await self._is_changed() or self._begin is None:
             self._begin = now if self._begin is None else self._begin
@@ -69,4 +74,6 @@ class Settle(PlainStep):
 
     def waits_for(self) -> Sequence[str]:
         """Return the topic-partitions with acknowledgements that are not exchanged."""
-        return some([f"{topic}: {reason}" for topic, reason in sorted(self._pending.items())])
+        return self._drain.waits_for() or some(
+            [f"{topic}: {reason}" for topic, reason in sorted(self._pending.items())]
+        )

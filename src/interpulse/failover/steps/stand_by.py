@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Final
 
 from interpulse.failover.operation import Evidence
@@ -10,7 +11,7 @@ from interpulse.failover.pair_config import REDIRECT
 from interpulse.failover.site import SiteAccess
 from interpulse.failover.steps.plain_step import PlainStep
 from interpulse.failover.switch import Switch
-from interpulse.model.errors import TopicNotFound
+from interpulse.model.errors import AlreadyExists, TopicNotFound
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
 
@@ -40,6 +41,8 @@ class StandBy(PlainStep):
         switch = self._switch
         if REDIRECT not in switch.config.clients.move:
             await switch.origin.standby(switch.operation.epoch)
+        with suppress(AlreadyExists):
+            await switch.target.access.admin.topics.create(self._topic)
         producer = await switch.target.access.client.create_producer(str(self._topic))
         async with producer:
             self._sent_at = switch.seconds()

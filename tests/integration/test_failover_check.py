@@ -18,9 +18,11 @@ from interpulse.cli.failover.check import check
 from interpulse.cli.support.running import UNUSABLE
 from interpulse.failover.pair_config import PairConfig, parse_pair_config
 from interpulse.failover.preflight import policies
+from interpulse.failover.preflight.findings import CheckKind
 from interpulse.failover.preflight.gathering import SiteGathering, preflight, serving_site
 from interpulse.failover.preflight.judgement import READY, REFUSED, WARNED
 from interpulse.failover.site import SiteAccess
+from interpulse.model.errors import AuthorizationError
 from interpulse.testing import ClusterPair, InProcessBroker
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support import commands
@@ -95,6 +97,38 @@ async def test_check_when_both_sites_are_alike_then_finds_nothing(
     assert result.findings == ()
     assert result.exit_code == READY
     assert await serving_site(config, sites) == "east"
+
+
+async def refused(*_: object, **__: object) -> None:
+    raise AuthorizationError("the role has no right to do this")
+
+
+async def refusals(config: PairConfig, sites: tuple[SiteAccess, SiteAccess]) -> set[str]:
+    result = await preflight(config, *sites)
+    assert result.exit_code == REFUSED
+    found = [each for each in result.findings if each.kind == CheckKind.PERMISSION_OF_OURS]
+    assert all(each.what.endswith("is refused: the role has no right to do this") for each in found)
+    return {each.what.partition(" is refused: ")[0] for each in found}
+
+
+async def test_check_when_statistics_and_lookups_are_refused_then_names_each(
+    config: PairConfig, sites: tuple[SiteAccess, SiteAccess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    west = sites[1]
+    monkeypatch.setattr(west.admin.topics, "stats", refused)
+    monkeypatch.setattr(west.client, "get_partitions_for_topic", refused)
+    assert await refusals(config, sites) == {
+        f"reading statistics of {name('sent')}",
+        f"reading statistics of {name('kept')}",
+        f"looking up {name('paid')}-partition-0",
+    }
+
+
+async def test_check_when_the_role_is_no_super_user_then_names_what_it_cannot_read(
+    config: PairConfig, sites: tuple[SiteAccess, SiteAccess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sites[1].admin.brokers, "runtime_configuration", refused)
+    assert await refusals(config, sites) == {"reading the configuration", f"reading {NAMESPACE}"}
 
 
 # ---- Faults

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from interpulse.failover.pair import opened_pair
 from interpulse.failover.pair_config import PairConfig
+from interpulse.failover.site import REAL
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.rules.failover_role import FailoverRole
 
@@ -23,6 +24,8 @@ class Plan:
     epoch: int
     roles: Mapping[NamespaceName, FailoverRole]
     topics: Sequence[TopicName]
+    kinds: Mapping[str, str]
+    """Kind of each site, "ours" or "real"."""
 
     @property
     def origin(self) -> str:
@@ -34,6 +37,10 @@ class Plan:
         url = self.config.addresses[self.to].url_of_clients
         names = {"to": self.to, "from": self.origin, "client_url": url}
         return {**names, "pair": self.config.name, "epoch": str(self.epoch)}
+
+    def is_real(self, site: str) -> bool:
+        """Return True for a cluster of Apache Pulsar, which has no roles."""
+        return self.kinds[site] == REAL
 
     def admin_url(self, site: str) -> str:
         return self.config.addresses[site].admin_url
@@ -47,4 +54,5 @@ async def plan_of_switch(config: PairConfig, path: str, to: str) -> Plan:
     async with opened_pair(config) as pair:
         origin = pair.site(config.other(to))
         epoch = await pair.next_epoch(await pair.last_record())
-        return Plan(config, path, to, epoch, await origin.roles(), await origin.access.topics())
+        kinds = {name: pair.site(name).kind for name in config.sites}
+        return Plan(config, path, to, epoch, await origin.roles(), await origin.access.topics(), kinds)

@@ -11,16 +11,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from interpulse.failover.fence_holder import fence_name
 from interpulse.failover.moves import document_of, filled
 from interpulse.failover.pair_config import FILE, HOOK, REDIRECT
 from interpulse.failover.planning.plan import Plan
 from interpulse.failover.preflight.shell_commands import admin_command, http_command
 from interpulse.model.names import NamespaceName
 from interpulse.model.operations import Namespaces, Replication
-from interpulse.rules.failover_role import Role
+from interpulse.rules.failover_role import ROLE_PROPERTY, Role, make_role
 
 _OPERATOR: Final = "the operator"
 _RESPONSIBLE: Final = "the person who is responsible for the producers"
+_FENCE_OF_OURS: Final = (
+    "Copies go on. The answer has the last position of every topic-partition: keep it for the next step."
+)
+_FENCE_OF_REAL: Final = (
+    "This is the one step that cannot be done by hand: a cluster of Apache Pulsar is fenced by exclusive producers on "
+    "all topic-partitions, which `switch` holds open. Copies from the other site wait meanwhile."
+)
+_SETTLED: Final = (
+    "`subscriptionState` is `SYNCED` or null and `subscriptionPending` is 0 for every topic, for some seconds."
+)
 _POSITION: Final = "__MSG_PROP_REPL_SOURCE_POSITION"
 
 
@@ -103,22 +114,31 @@ def _failover(command: str, plan: Plan, *options: str) -> str:
     return " ".join(["interpulse failover", command, "--config", shlex.quote(plan.path), *options])
 
 
-def _set_role(plan: Plan, site: str, namespace: NamespaceName, role: Role, epoch: int, **more: object) -> str:
-    body = {"role": str(role), "epoch": epoch, **more}
+def _set_role(plan: Plan, site: str, namespace: NamespaceName, role: Role, epoch: int, url: str = "") -> str:
+    """Return the call that sets a role, or records it at a cluster of Apache Pulsar, where it has no effect."""
+    if plan.is_real(site):
+        text = make_role(role, epoch, url=url).stored()
+        names = f"{shlex.quote(str(namespace))} -k {ROLE_PROPERTY} -v {shlex.quote(text)}"
+        return f"pulsar-admin --admin-url {shlex.quote(plan.admin_url(site))} namespaces set-property {names}"
     operation = Namespaces.SET_FAILOVER_ROLE
+    body = {"role": str(role), "epoch": epoch, **({"url": url, "subscriptionsReady": True} if url else {})}
     return http_command(plan.admin_url(site), operation.method, operation.path_of(namespace), body)
 
 
-def _of_each(plan: Plan, site: str, role: Role, **more: object) -> list[str]:
-    return [_set_role(plan, site, name, role, plan.epoch, **more) for name in plan.config.namespaces]
+def _of_each(plan: Plan, site: str, role: Role, url: str = "") -> list[str]:
+    return [_set_role(plan, site, name, role, plan.epoch, url) for name in plan.config.namespaces]
 
 
 def _shown_role(plan: Plan, site: str, role: str) -> str:
-    commands = [
-        f"`{admin_command(plan.admin_url(site), 'namespaces get-failover-role', name)}`"
+    """Return the condition that each namespace has a role, with the commands that show it."""
+    url = plan.admin_url(site)
+    shown = [
+        f"{admin_command(url, 'namespaces get-property', name)} -k {ROLE_PROPERTY}"
+        if plan.is_real(site)
+        else admin_command(url, "namespaces get-failover-role", name)
         for name in plan.config.namespaces
     ]
-    return f"the role at {site} is `{role}`: {', '.join(commands)}"
+    return f"the role at {site} is `{role}`: {', '.join(f'`{command}`' for command in shown)}"
 
 
 def _fence_calls(plan: Plan, role: Role) -> list[str]:
@@ -149,33 +169,46 @@ def _preflight(plan: Plan) -> RunbookStep:
 
 
 def _ways(plan: Plan) -> RunbookStep:
-    commands = [
-        admin_command(plan.admin_url(site), "namespaces replication-status", name)
-        for site in plan.config.sites
-        for name in plan.config.namespaces
-    ]
+    commands = [command for site in plan.config.sites for command in _way_commands(plan, site)]
     return RunbookStep(
         "Ways open",
         f"Every topic is copied from {plan.origin} to {plan.to}, and back.",
-        "the state of every topic is `REPLICATING` at both sites.",
+        "the state of every topic is `REPLICATING`; at a cluster of Apache Pulsar, `replication` has the other cluster "
+        "with `connected` true.",
         "nothing is changed.",
         "10 s at most, then `switch` refuses.",
         ours=commands,
     )
 
 
+def _way_commands(plan: Plan, site: str) -> list[str]:
+    url = plan.admin_url(site)
+    if plan.is_real(site):
+        return [admin_command(url, "topics stats", topic) for topic in plan.topics]
+    return [admin_command(url, "namespaces replication-status", name) for name in plan.config.namespaces]
+
+
 def _fence(plan: Plan) -> RunbookStep:
+    is_real = plan.is_real(plan.origin)
+    more = _FENCE_OF_REAL if is_real else _FENCE_OF_OURS
     return RunbookStep(
         f"Fence {plan.origin}",
-        f"Producers at {plan.origin} are closed and wait in their clients. Copies go on. The answer has the last "
-        "position of every topic-partition: keep it for the next step.",
-        f"the answers name a position for each topic-partition, and {_shown_role(plan, plan.origin, Role.FENCED)}.",
-        f"`{_failover('undo', plan, '--yes')}`; by hand the same calls with the role `{Role.ACTIVE}`.",
+        f"Producers at {plan.origin} are closed and wait in their clients. {more}",
+        _fence_holds(plan),
+        f"`{_failover('undo', plan, '--yes')}`"
+        + ("." if is_real else f"; by hand the same calls with the role `{Role.ACTIVE}`."),
         f"{plan.config.limits.fence_s} s at most. From here on producers have no site.",
         _RESPONSIBLE,
         ours=[_failover("switch", plan, "--to", shlex.quote(plan.to), "--yes")],
-        by_hand=_fence_calls(plan, Role.FENCED),
+        by_hand=[] if is_real else _fence_calls(plan, Role.FENCED),
     )
+
+
+def _fence_holds(plan: Plan) -> str:
+    if plan.is_real(plan.origin):
+        name = fence_name(plan.config.name, max(role.epoch for role in plan.roles.values()))
+        return f"`topics stats` of each topic-partition lists one producer, `{name}`."
+    return f"the answers name a position for each topic-partition, and {_shown_role(plan, plan.origin, Role.FENCED)}."
 
 
 def _drain(plan: Plan) -> RunbookStep:
@@ -197,13 +230,15 @@ def _drain(plan: Plan) -> RunbookStep:
 
 def _settle(plan: Plan) -> RunbookStep:
     operation, url = Replication.GET_STATUS, plan.admin_url(plan.origin)
+    calls = [http_command(url, operation.method, operation.path_of(name)) for name in plan.config.namespaces]
+    is_real = plan.is_real(plan.origin)
     return RunbookStep(
         "Settle",
         f"Acknowledgements of the last seconds are at {plan.to} too.",
-        "`subscriptionState` is `SYNCED` or null and `subscriptionPending` is 0 for every topic, for some seconds.",
+        f"no consumer at {plan.origin} has acknowledged anything for some seconds." if is_real else _SETTLED,
         "as step 4, before step 7.",
         f"{plan.config.limits.settle_s} s without a new acknowledgement (`settle_s`).",
-        by_hand=[http_command(url, operation.method, operation.path_of(name)) for name in plan.config.namespaces],
+        by_hand=[] if is_real else calls,
     )
 
 
@@ -223,7 +258,7 @@ def _move(plan: Plan) -> RunbookStep:
     clients, url = plan.config.clients, plan.config.addresses[plan.to].url_of_clients
     commands: list[str] = []
     if REDIRECT in clients.move:
-        commands += _of_each(plan, plan.origin, Role.MOVED, url=url, subscriptionsReady=True)
+        commands += _of_each(plan, plan.origin, Role.MOVED, url)
     if FILE in clients.move and clients.file is not None:
         path = shlex.quote(clients.file)
         commands.append(f"echo {shlex.quote(document_of(url).strip())} > {path}.new && mv {path}.new {path}")

@@ -6,6 +6,7 @@ is still held, and the record lets another machine go on.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -20,6 +21,9 @@ from interpulse.model.errors import ProducerBusy, ProducerFenced, PulsarError
 from interpulse.model.names import TopicName
 
 _SEND_TIMEOUT_MS: Final = 10_000
+_REPLICATORS_S: Final = 30
+"""Time until replicators have left a topic that is not replicated any more."""
+_PAUSE_S: Final = 0.2
 _PREFIX: Final = "interpulse.failover."
 
 
@@ -40,8 +44,17 @@ class Lease(AsyncCloses):
         """
         for site in sites:
             await prepare_control_topic(site, self._topic)
+        for site in sites:
+            producer = await self._open(site, name)
+            self._closing.push_async_callback(producer.close)
+            self._producers[site.name] = producer
+
+    async def _open(self, site: SiteAccess, name: str) -> Producer:
+        """Open the producer, behind a replicator that found the new topic before its policy was set."""
+        deadline = asyncio.get_running_loop().time() + _REPLICATORS_S
+        while True:
             try:
-                producer = await site.client.create_producer(
+                return await site.client.create_producer(
                     str(self._topic),
                     name=f"{_PREFIX}{name}",
                     access_mode="exclusive",
@@ -50,15 +63,20 @@ class Lease(AsyncCloses):
                     batching_enabled=False,
                 )
             except (ProducerBusy, ProducerFenced):
-                raise OperationFailed(await self._refusal(site), Outcome.LEASED) from None
-            self._closing.push_async_callback(producer.close)
-            self._producers[site.name] = producer
+                holders = (await site.admin.topics.stats(self._topic))["publishers"]
+            if self._is_leased(holders) or asyncio.get_running_loop().time() > deadline:
+                raise OperationFailed(self._refusal(site, holders), Outcome.LEASED)
+            await asyncio.sleep(_PAUSE_S)
 
-    async def _refusal(self, site: SiteAccess) -> str:
-        holders = (await site.admin.topics.stats(self._topic))["publishers"]
+    @staticmethod
+    def _is_leased(holders: Sequence[Mapping[str, Any]]) -> bool:
+        return any(each["producerName"].startswith(_PREFIX) for each in holders)
+
+    def _refusal(self, site: SiteAccess, holders: Sequence[Mapping[str, Any]]) -> str:
         shown = [each["metadata"] for each in holders if each["producerName"].startswith(_PREFIX)]
         if not shown:
-            return f"{site.name}: another producer is on {self._topic}: close it"
+            names = ", ".join(str(each["producerName"]) for each in holders) or "another producer"
+            return f"{site.name}: {names} is on {self._topic}, which is for this command alone: close it"
         holder = shown[0].get("holder", "an unknown holder")
         return (
             f"Another operation holds the lease at {site.name}: {holder}, since {shown[0].get('began', '?')}. "

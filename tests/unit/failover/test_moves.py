@@ -1,0 +1,54 @@
+"""The file and the program that move clients."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from interpulse.client.failover.controlled import site_from_document
+from interpulse.client.failover.sites import Site
+from interpulse.failover.moves import is_written, run_hook, write_document
+from interpulse.failover.outcome import OperationFailed, Outcome
+
+WEST = "pulsar://west.example:6650"
+VALUES = {"to": "west", "client_url": WEST}
+
+
+def test_file_when_written_then_sends_our_own_client_there(tmp_path: Path) -> None:
+    path = tmp_path / "service-url.json"
+    assert not is_written(str(path), WEST)
+    write_document(str(path), WEST)
+    assert is_written(str(path), WEST)
+    assert not is_written(str(path), "pulsar://east.example:6650")
+    assert site_from_document(json.loads(path.read_text()), Site("pulsar://east.example:6650")).service_url == WEST
+
+
+def test_file_when_its_directory_is_absent_then_is_named(tmp_path: Path) -> None:
+    with pytest.raises(OperationFailed, match=r"file \S+url\.json cannot be written: No such file") as caught:
+        write_document(str(tmp_path / "absent" / "url.json"), WEST)
+    assert caught.value.outcome is Outcome.BROKEN_OFF
+
+
+async def test_program_when_run_then_gets_the_values_without_a_shell(tmp_path: Path) -> None:
+    script = "import sys; open(sys.argv[1], 'w').write(' '.join(sys.argv[2:]))"
+    path = tmp_path / "moved; touch x"
+    await run_hook([sys.executable, "-c", script, str(path), "{to}", "at={client_url}", "{unknown}"], VALUES)
+    assert path.read_text() == f"west at={WEST} {{unknown}}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ([sys.executable, "-c", "import sys; print('no such zone'); sys.exit(3)"], "it ended with 3: no such zone"),
+        ([sys.executable, "-c", "import sys; sys.exit(1)"], "it ended with 1: no output"),
+        (["/absent/program", "{to}"], "/absent/program west failed: No such file"),
+    ],
+)
+async def test_program_when_it_fails_then_its_end_is_reported(arguments: list[str], reason: str) -> None:
+    with pytest.raises(OperationFailed) as caught:
+        await run_hook(arguments, VALUES)
+    assert reason in str(caught.value)
+    assert caught.value.outcome is Outcome.BROKEN_OFF

@@ -104,9 +104,9 @@ async def contents(config: PairConfig, site: str, topic: str) -> set[bytes]:
     return found
 
 
-async def run_switch(config: PairConfig) -> Result:
+async def run_switch(config: PairConfig, to: str = "west") -> Result:
     async with opened_pair(config) as opened:
-        return await switch(opened, "west", Shown(), accepted=("WAY_BACK_MISSING", "AUDIT", "DEDUP_OFF"))
+        return await switch(opened, to, Shown(), accepted=("WAY_BACK_MISSING", "AUDIT", "DEDUP_OFF"))
 
 
 async def properties(config: PairConfig, namespace: str) -> dict[str, str]:
@@ -134,15 +134,22 @@ async def test_switch_when_the_origin_is_real_then_its_messages_are_at_the_targe
         assert result.outcome is Outcome.NOTICED  # no job copies the heartbeat back
         arrived = await contents(config, "west", topic)
         assert len(arrived) >= 50
-        roles = await properties(config, pair.namespace)
-        assert roles["interpulse.failover.role"].startswith("moved;epoch=2;url=pulsar://")
-        assert CREATION_PROPERTY not in roles
+        recorded = await properties(config, pair.namespace)
+        assert recorded["interpulse.failover.role"].startswith("moved;epoch=2;url=pulsar://")
+        assert CREATION_PROPERTY not in recorded
         await asyncio.to_thread(
             until, lambda: len(sending.stored) == sending.sent, True
         )  # stragglers after the release
         await asyncio.to_thread(
             until, lambda: asyncio.run(contents(config, "west", topic)) == set(sending.stored), True
         )
+    await say_that_copies_go_back(pair, config)
+    result = await run_switch(config, "east")  # all that is at west came from east, and its heartbeat arrives
+    assert [warning for warning in result.warnings if "heartbeat" in warning] == []
+    assert (await properties(config, pair.namespace))["interpulse.failover.role"].startswith("active;epoch=3")
+    async with opened_pair(config) as opened:
+        roles = await opened.site("west").roles()
+    assert [str(role).partition(";url")[0] for role in roles.values()] == ["moved;epoch=3"]
 
 
 async def test_switch_when_the_real_replicator_is_cut_off_then_is_taken_back(pair: Pair, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ _LIMIT_S: Final = 10
 
 
 class WaysOpen(PlainStep):
-    """Ways of copies, by the reports of whoever copies."""
+    """Ways of copies, by the reports of jobs and the statistics of replicators."""
 
     name = "ways open"
     limit_s = _LIMIT_S

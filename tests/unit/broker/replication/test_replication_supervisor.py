@@ -260,7 +260,7 @@ def test_configuration_is_one_that_the_job_reads(tmp_path):
     assert config.select.from_policies
     assert config.as_replicator
     assert config.state == command.directory
-    assert config.source.access.credentials is None
+    assert config.source.credentials is None
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_configuration_has_the_credentials_that_the_job_needs(tmp_path, credenti
     command = job_command(tmp_path, OwnAccess(credentials))
     (tmp_path / "job.toml").write_text(command.config_text())
     config = load_pipeline_config(str(tmp_path / "job.toml"))
-    assert config.source.access.credentials == credentials
+    assert config.source.credentials == credentials
     assert "secret" not in repr(command) + repr(config)
 
 

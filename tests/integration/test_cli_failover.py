@@ -120,6 +120,17 @@ async def test_commands_when_they_are_refused_then_end_with_their_code(pair: Cop
     assert (done.code, done.last["outcome"]) == (3, "REFUSED")
     done = await run("switch", path, "--to", "east", "--yes")
     assert (done.code, "west does not serve public/default" in done.errors) == (3, True)
+    unusable = pair.directory / "unusable.toml"
+    unusable.write_text(path.read_text().replace(f"{pair.directory}/state", f"{path}/state"))
+    done = await run("switch", unusable, "--to", "west", "--yes")
+    assert (done.code, "the journal cannot be written or read" in done.errors) == (4, True), done
+    control = await pair.clients["west"].create_producer("persistent://public/default/interpulse-failover-orders")
+    async with control:
+        await control.send("no record", key="operation")
+        done = await run("status", path)
+        assert "is no record of this command" in done.output
+        await control.send(None, key="operation")
+    assert "is no record of this command" not in (await run("status", path)).output
     path.write_text(path.read_text().replace(pair.addresses["west"].admin_url, "http://127.0.0.1:1"))
     done = await run("switch", path, "--to", "west", "--yes")
     assert (done.code, "west (west at " in done.errors) == (2, True)

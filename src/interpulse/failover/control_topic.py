@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from interpulse.client.messages import Message
+from interpulse.failover.journal import Operation
+from interpulse.failover.outcome import OperationFailed, Outcome
 from interpulse.failover.site import SiteAccess
 from interpulse.model.errors import AlreadyExists, TopicNotFound
 from interpulse.model.ids import EARLIEST, MessageId
@@ -33,15 +36,35 @@ async def prepare_control_topic(site: SiteAccess, topic: TopicName) -> None:
 
 
 async def read_control_topic(site: SiteAccess, topic: TopicName) -> dict[str, Mapping[str, Any]]:
-    """Return the newest record of each key; none if the topic does not exist. Raise ValueError for one that is none."""
-    records: dict[str, Mapping[str, Any]] = {}
+    """Return the newest record of each key; none if the topic does not exist.
+
+    Raise OperationFailed for a message that is no record of this tool.
+    """
+    newest: dict[str, Message] = {}
     try:
         reader = await site.client.create_reader(str(topic), force_topic_creation=False)
     except TopicNotFound:
-        return records
+        return {}
     async with reader:
         while await reader.has_message_available():
             message = await reader.read_next()
-            if message.key is not None and message.content is not None:
-                records[str(message.key)] = json.loads(message.content)
-    return records
+            newest[message.key or ""] = message  # a tombstone too
+    return {key: _parsed(site, topic, message) for key, message in newest.items() if key and message.content}
+
+
+def _parsed(site: SiteAccess, topic: TopicName, message: Message) -> Mapping[str, Any]:
+    try:
+        record = json.loads(message.content or b"")
+        if not isinstance(record, Mapping):
+            raise ValueError("it is no JSON object")
+        if message.key == OPERATION:
+            Operation.from_json(record)
+            if not isinstance(record.get("at"), str):
+                raise ValueError("it has no time")
+    except ValueError as error:
+        raise OperationFailed(
+            f"{site.name}: the message {message.id} of {topic} is no record of this command ({error}): another program "
+            "publishes there; stop it, and publish a tombstone with the key of that message",
+            Outcome.REFUSED,
+        ) from error
+    return record

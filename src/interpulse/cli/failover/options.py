@@ -74,6 +74,9 @@ def finish(run: Callable[[], Coroutine[Any, Any, int]], output: str = "text") ->
         code = _failed(failed.outcome, str(failed), output)
     except PulsarError as error:
         code = _failed(Outcome.UNREACHABLE, str(error) or type(error).__name__, output)
+    except OSError as error:
+        reason = f"{error.filename}: {error.strerror}: the journal cannot be written or read; the same command goes on"
+        code = _failed(Outcome.BROKEN_OFF, reason, output)
     except KeyboardInterrupt:
         hint = "the same command goes on; interpulse failover undo takes back"
         code = _failed(Outcome.BROKEN_OFF, hint, output)

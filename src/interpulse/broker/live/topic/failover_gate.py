@@ -157,7 +157,11 @@ class FailoverGate:
 
     def _recheck(self) -> None:
         self._rechecking = False
-        if self._topic.clients.refusal is None and self._consumers() is Treatment.REDIRECTED:
+        try:
+            is_open = self._topic.clients.refusal is None
+        except ReferenceError:  # the topic was closed within the pause, and is gone
+            return
+        if is_open and self._consumers() is Treatment.REDIRECTED:
             self._host.spawn(self._redirect_again())
 
     async def _redirect_again(self) -> None:

@@ -13,7 +13,7 @@ from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import PipelineConfig, Selection
 from interpulse.spark.job.replication_job import ReplicationJob
 from interpulse.spark.job.reports.progress import BatchProgress, TopicLag
-from interpulse.spark.job.routes.route_query import sink_options, source_options
+from interpulse.spark.job.routes.route_query import RouteQuery, sink_options, source_options
 from interpulse.spark.job.routes.route_topics import TopicState
 from interpulse.spark.job.source_backlog import Backlog
 from interpulse.spark.options.connection_options import Access
@@ -31,6 +31,12 @@ class StoppedQuery:
 
     def stop(self):
         """It has."""
+
+
+def query_of(pipeline):
+    """Return the side of a pipeline that runs Spark's query."""
+    assert isinstance(pipeline._query, RouteQuery)
+    return pipeline._query
 
 
 def address(cluster, access):
@@ -83,7 +89,7 @@ async def test_query_that_ends_is_told_with_since_when_why_what_to_do_and_when_i
         pipeline.topics.states[topic] = TopicState("REPLICATING", since_ms=5)
         begun_ms = time.time_ns() // 1_000_000
         for _ in range(2):
-            pipeline._query._note_failure(error)
+            query_of(pipeline)._note_failure(error)
             failed_ms = failed_ms or time.time_ns() // 1_000_000
             (record,) = pipeline.records()[topic.namespace_name]
             assert (record["state"], record["reason"]) == ("DISCONNECTED", error)
@@ -93,7 +99,7 @@ async def test_query_that_ends_is_told_with_since_when_why_what_to_do_and_when_i
         pipeline.take_idle()
         (late,) = pipeline.records()[topic.namespace_name]
         assert (late["state"], late["reason"]) == ("DISCONNECTED", error), "told late, of the query that failed"
-        pipeline._query._query = StoppedQuery()  # type: ignore[assignment]
+        query_of(pipeline)._query = StoppedQuery()
         pipeline.take_idle()
         (record,) = pipeline.records()[topic.namespace_name]
         assert (record["state"], record["since"], record["reason"], record["remedy"]) == ("REPLICATING", 5, None, None)
@@ -106,7 +112,7 @@ async def test_query_without_anything_to_copy_is_not_starting_for_ever(tmp_path)
     async with source.admin() as admin:
         pipeline = Pipeline(config, admin, west, None, print, "pulsar.repl.west")
         pipeline.topics.states[topic] = TopicState("REPLICATING", since_ms=5)
-        pipeline._query._query = StoppedQuery()  # type: ignore[assignment]
+        query_of(pipeline)._query = StoppedQuery()
         (before,) = pipeline.records()[topic.namespace_name]
         pipeline.take_idle()
         (after,) = pipeline.records()[topic.namespace_name]
@@ -138,7 +144,7 @@ async def test_topic_that_is_behind_for_its_rate_is_told_with_the_rate_and_what_
     async with source.admin() as admin:
         pipeline = Pipeline(config, admin, west, None, print, "pulsar.repl.west")
         pipeline.topics.states[topic] = TopicState("REPLICATING", since_ms=5)
-        pipeline._query._query = StoppedQuery()  # type: ignore[assignment]
+        query_of(pipeline)._query = StoppedQuery()
         told = []
         for rate, lag in (
             (Rate(2000, 1_000_000), TopicLag(Position(3, 1), 9, 1.0, throttled=True)),
@@ -169,7 +175,7 @@ async def test_source_that_is_away_is_told_of_every_topic_until_it_answers(tmp_p
     async with source.admin() as admin:
         pipeline = job._pipelines["west"] = Pipeline(config, admin, west, None, print, "interpulse.t")
         pipeline.topics.states[topic] = TopicState("REPLICATING", since_ms=5)
-        pipeline._query._query = StoppedQuery()  # type: ignore[assignment]
+        query_of(pipeline)._query = StoppedQuery()
         pipeline.take_idle()
         job._note_source(NotConnected("no route"))
         (away,) = pipeline.records()[topic.namespace_name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Final
@@ -161,16 +162,19 @@ class _Asking:
         except PulsarError as error:
             answer = Answer.of(error)
         end = self._world.seconds
-        self._note(call, answer, start, end)
-        if call.rule is model.open_topic and answer is not Answer.LOST:
-            self._note(call, Answer.LOST, start, end)  # an earlier attempt, whose answer the client hides
+        if answer is not Answer.LOST:
+            self._history.append(Operation(self._client, call, answer, start, end))
+        if call.rule is model.open_topic:
+            self._note_lost(call, start, sent=end)  # attempts, whose answers the client hides
+        elif answer is Answer.LOST:
+            self._note_lost(call, start, sent=start)
         return answer
 
-    def _note(self, call: Call, answer: Answer | int, start: float, end: float) -> None:
-        if answer is Answer.LOST:
-            deaths = (moment for moment in self._broker.deaths if moment > start)
-            end = min(next(deaths, start + _ANSWER_SECONDS_MAX), start + _ANSWER_SECONDS_MAX)
-        self._history.append(Operation(self._client, call, answer, start, end))
+    def _note_lost(self, call: Call, start: float, *, sent: float) -> None:
+        """Note a request that may still be done until the broker dies; ``sent`` is the last moment of sending it."""
+        dies = next((moment for moment in self._broker.deaths if moment > sent), math.inf)
+        end = min(dies, sent + _ANSWER_SECONDS_MAX)
+        self._history.append(Operation(self._client, call, Answer.LOST, start, end))
 
     async def _ask_partitions(self, call: Call) -> int:
         return (await self._admin.topics.partitioned_metadata(call.name, create=call.create)).partitions

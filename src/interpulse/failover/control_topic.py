@@ -22,7 +22,8 @@ from interpulse.model.names import TopicName
 OPERATION: Final = "operation"
 """Key of the last event of the last operation."""
 
-_KEEPER: Final = "interpulse-failover"
+KEEPER: Final = "interpulse-failover"
+"""Subscription that keeps the messages of the tool's topics."""
 
 
 async def prepare_control_topic(site: SiteAccess, topic: TopicName) -> None:
@@ -32,7 +33,7 @@ async def prepare_control_topic(site: SiteAccess, topic: TopicName) -> None:
     if await site.admin.topics.replication_clusters(topic) != [site.cluster]:
         await site.admin.topics.set_replication_clusters(topic, [site.cluster])
     with suppress(AlreadyExists):
-        await site.admin.topics.create_subscription(topic, _KEEPER, MessageId(*EARLIEST))
+        await site.admin.topics.create_subscription(topic, KEEPER, MessageId(*EARLIEST))
 
 
 async def read_control_topic(site: SiteAccess, topic: TopicName) -> dict[str, Mapping[str, Any]]:

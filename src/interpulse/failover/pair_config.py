@@ -65,6 +65,8 @@ class PairLimits:
     """Time without a new acknowledgement after which subscriptions are settled."""
     settle_max_s: int = 60
     """Time after which a switch goes on although consumers still acknowledge."""
+    report_interval_ms: int = 1000
+    """Milliseconds between two reports of what is not copied yet."""
     lag_messages_max: int = 100_000
     """Number of messages that may wait to be copied before the preflight warns of a topic-partition."""
     requests_per_second: int = 200

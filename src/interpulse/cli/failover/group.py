@@ -14,6 +14,7 @@ _COMMANDS = {
     "status": LazyCommand(f"{_ROOM}.status:status", "Show roles, copies under way, and the last operation."),
     "switch": LazyCommand(f"{_ROOM}.operations:switch", "Switch to the other site without loss; both answer."),
     "undo": LazyCommand(f"{_ROOM}.operations:undo", "Take back a switch that has not promoted its target."),
+    "watch": LazyCommand(f"{_ROOM}.watch:watch", "Report all the time what is not copied yet; a service."),
 }
 
 

@@ -68,7 +68,7 @@ class Watch:
     async def round(self) -> None:
         """Look once, and store what has changed."""
         reporter = await self._reporter_now()
-        reporter.asks_copies = self._config.other(reporter.site.name) not in self._away
+        reporter.asks_copies = await self._answers(self._config.other(reporter.site.name))
         try:
             changed = await reporter.look()
         except PulsarError as error:
@@ -82,6 +82,14 @@ class Watch:
             records[TOTALS] = reporter.totals().to_json()
         if records:
             await asyncio.gather(*(self._store(name, records, is_minute=is_minute) for name in self._sites))
+
+    async def _answers(self, name: str) -> bool:
+        """Return True if a site answers. Lookups of many topics would wait long for one that does not."""
+        try:
+            await self._sites[name].admin.brokers.version()
+        except PulsarError as error:
+            self._note_away(name, error)
+        return name not in self._away
 
     async def _reporter_now(self) -> Reporter:
         """Return the reporter of the site that serves. While the roles cannot be read, it stays as it was."""

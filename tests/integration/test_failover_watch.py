@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from interpulse.cli.failover.status import _lines
 from interpulse.failover.commands import initialise
 from interpulse.failover.pair import opened_pair
 from interpulse.failover.pair_config import PairConfig, parse_pair_config
@@ -17,6 +18,7 @@ from interpulse.failover.reporting.reports import AtStake
 from interpulse.failover.reporting.stored import last_reports, stake_of
 from interpulse.failover.reporting.watching import Watch
 from interpulse.failover.site import SiteAccess
+from interpulse.failover.status import pair_status
 from interpulse.testing import ClusterPair
 from tests.support.copying_pair import PARTITIONS, TOPIC, CopyingPair, copying_pair
 from tests.support.waiting import SECONDS_MAX, eventually
@@ -82,6 +84,7 @@ async def until_at_stake(config: PairConfig, messages: int) -> AtStake:
 async def test_reports_when_copies_stop_then_name_what_is_at_stake(pair: CopyingPair) -> None:
     config, lines = pair.config(report_interval_ms=100), list[str]()
     assert await stake(config) is None
+    assert "no report about east; interpulse failover watch makes them" in (await pair_status(config)).stake_problem
     async with watched(config, lines):
         await publish(pair, 0, 10)
         await until_copied(pair, 10)
@@ -92,6 +95,11 @@ async def test_reports_when_copies_stop_then_name_what_is_at_stake(pair: Copying
         found = await until_at_stake(config, COUNT)
         (row,) = found.stakes
         assert (row.topic, row.messages) == (TOPIC.partition(1), COUNT)
+        shown = await pair_status(config)
+        assert (shown.stake_problem, shown.to_json()["atStake"]["messages"]) == ("", COUNT)
+        lines_shown = list(_lines(shown))
+        assert f": {COUNT} messages in 1 of {PARTITIONS} topic-partitions." in lines_shown[-4]
+        assert str(TOPIC.partition(1)) in lines_shown[-3]
         assert row.published_up_to.entry - row.copied_up_to.entry >= COUNT or row.copied_up_to.ledger < 0
         pair.held.clear()
         await until_at_stake(config, 0)

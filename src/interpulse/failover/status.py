@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,8 @@ from interpulse.failover.control_topic import OPERATION, read_control_topic
 from interpulse.failover.outcome import OperationFailed, Outcome
 from interpulse.failover.pair import is_unfinished, site_of
 from interpulse.failover.pair_config import PairConfig
+from interpulse.failover.reporting.reports import AtStake
+from interpulse.failover.reporting.stored import stake_of
 from interpulse.failover.site import Site, SiteAccess
 from interpulse.model.errors import PulsarError
 from interpulse.rules.failover_role import FailoverRole, Role
@@ -57,6 +60,9 @@ class PairStatus:
     name: str
     sites: Sequence[SiteStatus]
     operation: Mapping[str, Any] | None
+    at_stake: AtStake | None = None
+    stake_problem: str = ""
+    """Reason why it is not known what is at stake."""
 
     @property
     def outcome(self) -> Outcome:
@@ -74,26 +80,47 @@ class PairStatus:
     def to_json(self) -> dict[str, Any]:
         """Return the object that ``-o json`` prints."""
         sites = [site.to_json() for site in self.sites]
-        return {"pair": self.name, "sites": sites, "operation": self.operation, "outcome": self.outcome.name}
+        stake = None if self.at_stake is None else self.at_stake.to_json()
+        state = {"pair": self.name, "sites": sites, "operation": self.operation, "outcome": self.outcome.name}
+        return {**state, "atStake": stake, "atStakeUnknown": self.stake_problem or None}
 
 
 async def pair_status(config: PairConfig) -> PairStatus:
     """Return the state of a pair, as far as its sites answer."""
-    sites: list[SiteStatus] = []
-    records: list[Mapping[str, Any]] = []
-    for name in config.sites:
-        access = SiteAccess.of(config, name)
-        try:
-            site = await site_of(access, config.name)
-            sites.append(await _status(site))
-            found = await read_control_topic(access, config.control_topic)
-            records += [found[OPERATION]] if OPERATION in found else []
-        except (OperationFailed, PulsarError) as error:
-            sites.append(SiteStatus(name, access.cluster, str(error)))
-        finally:
-            await access.close()
-    newest = max(records, key=lambda record: str(record["at"]), default=None)
-    return PairStatus(config.name, sites, newest)
+    async with AsyncExitStack() as closing:
+        opened: dict[str, SiteAccess] = {}
+        for name in config.sites:
+            opened[name] = SiteAccess.of(config, name)
+            closing.push_async_callback(opened[name].close)
+        sites: list[SiteStatus] = []
+        records: list[Mapping[str, Any]] = []
+        for name, access in opened.items():
+            try:
+                site = await site_of(access, config.name)
+                sites.append(await _status(site))
+                found = await read_control_topic(access, config.control_topic)
+                records += [found[OPERATION]] if OPERATION in found else []
+            except (OperationFailed, PulsarError) as error:
+                sites.append(SiteStatus(name, access.cluster, str(error)))
+        newest = max(records, key=lambda record: str(record["at"]), default=None)
+        return PairStatus(config.name, sites, newest, *await _stake(config, sites, opened))
+
+
+async def _stake(
+    config: PairConfig, sites: Sequence[SiteStatus], opened: Mapping[str, SiteAccess]
+) -> tuple[AtStake | None, str]:
+    """Return what is at stake at the site that does not answer, else at the one that serves; or why that is unknown."""
+    site = next((each for each in sites if each.problem), None) or next((each for each in sites if each.serves), None)
+    if site is None:
+        return None, "no site serves"
+    other = config.other(site.name)
+    if any(each.problem for each in sites if each.name == other):
+        return None, f"{other} does not answer"
+    try:
+        found = await stake_of(site.name, opened[other], config)
+    except (PulsarError, ValueError) as error:
+        return None, str(error)
+    return found, "" if found else f"no report about {site.name}; interpulse failover watch makes them"
 
 
 async def _status(site: Site) -> SiteStatus:

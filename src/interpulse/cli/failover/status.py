@@ -11,6 +11,7 @@ from interpulse.cli.failover.options import config_option, finish, output_option
 from interpulse.terminal.formats import to_rows
 
 if TYPE_CHECKING:
+    from interpulse.failover.reporting.reports import Stake
     from interpulse.failover.status import PairStatus, SiteStatus
 
 _SHOWN_MAX: Final = 5
@@ -20,7 +21,9 @@ _SHOWN_MAX: Final = 5
 @config_option
 @output_option
 def status(config_path: str, output: str) -> None:
-    """Show the roles of both sites, what is still to be copied, and the last operation.
+    """Show the roles of both sites, what is still to be copied, what is at stake, and the last operation.
+
+    What is at stake if a site is lost comes from the reports of `watch`.
 
     Exit codes: 0 one site serves and a switch could begin; 1 not ready, or an operation is unfinished; 2 a site could
     not be asked.
@@ -49,7 +52,28 @@ def _lines(found: PairStatus) -> Iterator[str]:
             yield f"{site.name}: {site.problem}"
         yield from _some(f"not copied from {site.name}", site.closed)
         yield from _some(f"acknowledgements not exchanged by {site.name}", site.pending)
+    yield from _stake(found)
     yield _operation(found)
+
+
+def _stake(found: PairStatus) -> Iterator[str]:
+    stake = found.at_stake
+    if stake is None:
+        yield f"At stake: not known, {found.stake_problem}"
+        return
+    known, unknown = stake.sentences()
+    yield known
+    if stake.stakes:
+        columns = ["topic", "published up to", "copied up to", "messages", "bytes", "oldest"]
+        yield to_rows(columns, map(_stake_row, stake.stakes[:_SHOWN_MAX]))
+    if len(stake.stakes) > _SHOWN_MAX:
+        yield f"and {len(stake.stakes) - _SHOWN_MAX} more, which -o json prints"
+    yield unknown
+
+
+def _stake_row(row: Stake) -> list[object]:
+    age = None if row.oldest_ms is None else f"{row.oldest_ms / 1000:.1f} s"
+    return [str(row.topic), str(row.published_up_to), str(row.copied_up_to), row.messages, row.bytes, age]
 
 
 def _rows(site: SiteStatus) -> Iterator[list[object]]:

@@ -15,11 +15,12 @@ from interpulse.failover.pair import opened_pair
 from interpulse.failover.pair_config import PairConfig, parse_pair_config
 from interpulse.failover.reporting.reporter import Reporter
 from interpulse.failover.reporting.reports import AtStake
-from interpulse.failover.reporting.stored import last_reports, stake_of
+from interpulse.failover.reporting.stored import last_reports, reports_topic, stake_of
 from interpulse.failover.reporting.watching import Watch
 from interpulse.failover.site import SiteAccess
 from interpulse.failover.status import pair_status
 from interpulse.testing import ClusterPair
+from tests.scenarios.compacted_reports import newest_reports_survive_compaction
 from tests.support.copying_pair import PARTITIONS, TOPIC, CopyingPair, copying_pair
 from tests.support.waiting import SECONDS_MAX, eventually
 
@@ -158,3 +159,9 @@ async def test_looks_when_nothing_changes_then_cost_one_request_for_each_topic(p
         assert await reporter.look() == {}
         assert reporter.paced.count - before == 1 + 1  # the list of the namespace, and the partitioned topic
         assert reporter.reports.keys() == {TOPIC.partition(index) for index in range(PARTITIONS)}
+
+
+async def test_reports_when_compacted_then_the_newest_are_kept(pair: CopyingPair) -> None:
+    config = pair.config()
+    async with opened(config, "west") as west:
+        await newest_reports_survive_compaction(west, reports_topic(config))

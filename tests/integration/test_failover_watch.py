@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -165,3 +167,20 @@ async def test_reports_when_compacted_then_the_newest_are_kept(pair: CopyingPair
     config = pair.config()
     async with opened(config, "west") as west:
         await newest_reports_survive_compaction(west, reports_topic(config))
+
+
+async def test_watch_when_terminated_then_ends_with_0(pair: CopyingPair, tmp_path: Path) -> None:
+    file = tmp_path / "pair.toml"
+    tables = {
+        name: "\n".join(f"{key} = {json.dumps(value)}" for key, value in table.items())
+        for name, table in pair.tables().items()
+    }
+    file.write_text("\n".join(f"[{name}]\n{table}" for name, table in tables.items()))
+    command = (sys.executable, "-m", "interpulse.cli", "failover", "watch", "--config", str(file))
+    process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+    assert process.stderr is not None
+    async with asyncio.timeout(SECONDS_MAX):
+        assert await process.stderr.readline() == b"orders: east serves; what west has not copied is reported\n"
+        await until_at_stake(pair.config(), 0)
+        process.terminate()
+        assert (await process.wait(), await process.stderr.read()) == (0, b"")

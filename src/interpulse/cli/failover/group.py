@@ -13,6 +13,7 @@ _COMMANDS = {
     "plan": LazyCommand(f"{_ROOM}.plan:plan", "Write the runbook of a switch; nothing is changed."),
     "status": LazyCommand(f"{_ROOM}.status:status", "Show roles, copies under way, and the last operation."),
     "switch": LazyCommand(f"{_ROOM}.operations:switch", "Switch to the other site without loss; both answer."),
+    "tail": LazyCommand(f"{_ROOM}.tail:tail", "List the messages that a takeover left behind."),
     "undo": LazyCommand(f"{_ROOM}.operations:undo", "Take back a switch that has not promoted its target."),
     "watch": LazyCommand(f"{_ROOM}.watch:watch", "Report all the time what is not copied yet; a service."),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -16,7 +17,7 @@ from interpulse.failover.history.recorder import HistoryRecorder, named_message
 from interpulse.failover.history.stakes import REST_SECONDS
 from interpulse.model.errors import NotSupported, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, Position
-from interpulse.model.names import TopicName
+from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.acknowledgements import Acknowledgements
 from interpulse.replication.copy import ORIGINAL_PRODUCER, ORIGINAL_SEQUENCE
 from interpulse.replication.shown_acknowledgements import acknowledgements_in_stats, reported_acknowledgements
@@ -90,24 +91,28 @@ def _unrecorded(topic: str, properties: dict[str, str], producer: str) -> Messag
 async def read_cursors(admin: AdminClient, site: str, topic: str) -> list[CursorState]:
     """Return the durable subscriptions of a topic-partition. Parts of batches are read where the broker is ours."""
     try:
-        shown = await _reported(admin, topic)
+        shown = (await namespace_cursors(admin, TopicName.parse(topic).namespace_name)).get(topic, {})
     except NotSupported:
-        stats = (await admin.topics.internal_stats(topic)).get("cursors", {})
-        shown = {name: acknowledgements_in_stats(cursor) for name, cursor in stats.items()}
+        shown = await shown_cursors(admin, topic)
     return [CursorState(site, topic, name, held) for name, held in shown.items() if not name.startswith("pulsar.")]
 
 
-async def _reported(admin: AdminClient, topic: str) -> dict[str, Acknowledgements]:
-    """Return the subscriptions of a topic-partition by the answers of a broker of ours."""
-    namespace = TopicName.parse(topic).namespace_name
-    shown: dict[str, Acknowledgements] = {}
+async def shown_cursors(admin: AdminClient, topic: str) -> dict[str, Acknowledgements]:
+    """Return the durable subscriptions of a topic-partition as every broker shows them, without parts of batches."""
+    stats = (await admin.topics.internal_stats(topic)).get("cursors", {})
+    return {name: acknowledgements_in_stats(cursor) for name, cursor in stats.items()}
+
+
+async def namespace_cursors(admin: AdminClient, namespace: NamespaceName) -> dict[str, dict[str, Acknowledgements]]:
+    """Return the subscriptions of each topic-partition of a namespace. Raise NotSupported if the broker is not ours."""
+    shown: defaultdict[str, dict[str, Acknowledgements]] = defaultdict(dict)
     token, more = None, True
     while more:
         page = await admin.namespaces.acknowledgements(namespace, since=token, every=True)
         token, more = page["token"], page["more"]
         for item in page["subscriptions"]:
-            if item["topic"] == topic and not item.get("deleted"):
-                shown[item["subscription"]] = reported_acknowledgements(item)
+            if not item.get("deleted"):
+                shown[item["topic"]][item["subscription"]] = reported_acknowledgements(item)
     return shown
 
 

@@ -15,6 +15,7 @@ from interpulse.failover.pair_config import PairConfig, SiteAddress
 from interpulse.in_turns import concurrently
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.replication.acknowledgements import before
 from interpulse.replication.copy import skip_reason
 from interpulse.rules.failover_role import FailoverRole, is_exempt
 
@@ -68,6 +69,17 @@ class SiteAccess:
     async def end(self, topic: TopicName) -> Position:
         """Return the last position of a topic-partition; that of an empty log has a negative entry."""
         return await ask_last_position(self.client.session, topic)
+
+    async def newest_entry(self, topic: TopicName) -> Entry | None:
+        """Return the last entry of a topic-partition; None if there is none, or it is not for clients."""
+        end = await self.end(topic)
+        if end.entry < 0:
+            return None
+        reader = EntryReader(self.client.session, topic, after=before(end), upto=end, subscription_prefix=_READER)
+        async with reader:
+            await reader.open()
+            batch = await reader.read_batch()
+        return batch[-1] if batch else None
 
     async def last_copied(self, topic: TopicName) -> Position:
         """Return the position on the other site of the newest copy in a topic-partition here; EARLIEST without one."""

@@ -27,7 +27,7 @@ from interpulse.failover.preflight.facts import (
 from interpulse.failover.preflight.judgement import Preflight, judge
 from interpulse.failover.site import SiteAccess
 from interpulse.in_turns import concurrently
-from interpulse.model.errors import AuthenticationError, AuthorizationError, NotFound, PreconditionFailed
+from interpulse.model.errors import AuthenticationError, AuthorizationError, DataLoss, NotFound
 from interpulse.model.ids import Position
 from interpulse.model.inventory import ListedKind, TopicRow
 from interpulse.model.names import NamespaceName, TopicName
@@ -35,7 +35,7 @@ from interpulse.replication.cluster_reading import ClusterReading, ReadingRules
 from interpulse.replication.paced_requests import PacedRequests
 from interpulse.rules.failover_role import ROLE_PROPERTY, Role, stored_role
 from interpulse.rules.inventory import NamespaceInventory
-from interpulse.wire.stamps import SOURCE_POSITION
+from interpulse.wire.stamps import source_positions
 
 T = TypeVar("T")
 _AT_ONCE: Final = 64
@@ -208,15 +208,15 @@ class SiteGathering:
         return replicator is not None and replicator.receives
 
     async def _is_unmarked(self, topic: TopicName) -> bool:
+        """Look at the whole entry: the messages of a batch do not have the properties of their entry."""
         try:
-            messages = await self._allowed(
-                f"reading a message of {topic}", self._admin.topics.examine, topic, "latest", 1
-            )
-        except (NotFound, PreconditionFailed):
-            return False  # there is no entry
-        return any(
-            each.replicated_from == self._other and SOURCE_POSITION not in each.properties for each in messages or ()
-        )
+            entry = await self._allowed(f"reading an entry of {topic}", self._access.newest_entry, topic)
+        except (NotFound, DataLoss):
+            return False  # deleted or trimmed meanwhile
+        if entry is None:
+            return False
+        metadata = entry.parsed.metadata
+        return metadata.replicated_from == self._other and not source_positions(metadata)
 
     async def _try_binary(self, topics: Iterable[TopicName]) -> None:
         """Look a topic up through the binary protocol, as the fence and the lease do."""

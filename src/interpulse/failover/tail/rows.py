@@ -18,7 +18,7 @@ _ENCRYPTED: Final = "encrypted: key and batch are not known"
 
 
 class TailMessage(NamedTuple):
-    """One message that the lost site has and the other one lacks, or one entry whose messages cannot be distinguished."""
+    """One message that the lost site has and the other one lacks, or an entry whose messages cannot be read."""
 
     topic: str
     position: Position

@@ -70,6 +70,26 @@ async def test_fenced_namespace_then_local_producers_are_closed_and_only_copies_
         assert again.json["closedProducers"] == 1
 
 
+async def test_namespace_when_closed_to_a_cluster_then_its_lanes_go_and_clients_stay(
+    pulsar_broker: InProcessBroker,
+) -> None:
+    with RawClient(pulsar_broker.service_url) as client, RawClient(pulsar_broker.service_url) as job:
+        client.ask(commands.producer(1, 1, TOPIC))
+        job.ask(commands.producer(1, 1, TOPIC, name=LANE))
+        published(job, 0, b"copy")
+        reply = await set_role(pulsar_broker, "active", 5, closedTo="east")
+        assert (reply.json["role"], reply.json["closedProducers"]) == ("active;epoch=5;lanesFrom=east:closed", 0)
+        assert job.answer().command.close_producer.producer_id == 1
+        about = "Namespace public/default is active, epoch 5"
+        assert refusal(job, commands.producer(1, 2, TOPIC, name=LANE)) == (pb.ServiceNotReady, about)
+        assert refusal(job, commands.producer(1, 2, TOPIC, name="pulsar.repl.east")) == (pb.ServiceNotReady, about)
+        published(client, 0, b"local")
+        await set_role(pulsar_broker, "active", 5)
+        job.ask(commands.producer(1, 2, TOPIC, name=LANE))
+    reply = await set_role(pulsar_broker, "active", 5, closedTo="e;x")
+    assert (reply.status, "closedTo must be the name of a cluster" in reply.reason) == (400, True)
+
+
 async def test_epoch_lower_than_the_stored_one_then_refused(pulsar_broker: InProcessBroker) -> None:
     await set_role(pulsar_broker, "standby", 6)
     reply = await set_role(pulsar_broker, "active", 5)

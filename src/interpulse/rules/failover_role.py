@@ -33,6 +33,8 @@ MIGRATED_FIELD: Final = "migrated"
 _CONTROL_TOPICS: Final = "interpulse-failover-"
 _LANE: Final = re.compile(r"interpulse\..+\..+-->.+\.e\d+(\..+)?")
 _SERVICE_URL: Final = re.compile(r"(pulsar|pulsar\+ssl)://[^\s;/?#]+")
+_CLUSTER: Final = re.compile(r"[-=:.\w]+")
+_CLOSED: Final = ":closed"
 _SHOWN_MAX: Final = 200
 
 
@@ -90,17 +92,24 @@ class FailoverRole:
     """True if the other site has the subscriptions with their acknowledgements: consumers need not drain here."""
     since: str = field(default="", compare=False)
     """ISO time at which the role was set; "" if it is not known."""
+    closed_to: str = ""
+    """Name of the cluster whose copies are refused, by lanes as by replicators; "" if every cluster may copy."""
     unconfirmed_by: str = ""
     """Name of the peer cluster that has to confirm the stored role first; "" if none has to."""
 
     def __str__(self) -> str:
-        return ";".join((self.role, f"epoch={self.epoch}", *(f"{name}={value}" for name, value in self._urls())))
+        return ";".join(
+            (self.role, f"epoch={self.epoch}", *(f"{name}={value}" for name, value in (*self._urls(), *self._closed())))
+        )
 
     def _urls(self) -> list[tuple[str, str]]:
         urls = [("url", self.service_url or self.service_url_tls)]
         if self.service_url:
             urls.append(("urlTls", self.service_url_tls))
         return [(name, url) for name, url in urls if url]
+
+    def _closed(self) -> list[tuple[str, str]]:
+        return [("lanesFrom", f"{self.closed_to}{_CLOSED}")] if self.closed_to else []
 
     def stored(self) -> str:
         """Return the value of the property."""
@@ -136,14 +145,30 @@ def parse_role(text: str) -> FailoverRole:
     role, url, url_tls = Role(word), values.get("url", ""), values.get("urlTls", "")
     if problem := _problem_of_urls(role, url, url_tls):
         raise _malformed(text, problem)
-    return FailoverRole(role, epoch, *_by_scheme(url, url_tls), ready == "true", values.get("since", ""))
+    lanes = values.get("lanesFrom", "")
+    if lanes and not (lanes.endswith(_CLOSED) and _is_cluster_name(lanes.removesuffix(_CLOSED))):
+        raise _malformed(text, f"lanesFrom must be a cluster name followed by {_CLOSED}")
+    closed_to, since = lanes.removesuffix(_CLOSED), values.get("since", "")
+    return FailoverRole(role, epoch, *_by_scheme(url, url_tls), ready == "true", since, closed_to)
 
 
-def make_role(role: Role, epoch: int, *, url: str = "", url_tls: str = "", ready: bool = False) -> FailoverRole:
-    """Return a role. ``url`` may have either scheme. Raise InvalidRequest for an invalid, missing or idle URL."""
-    if problem := _problem_of_urls(role, url, url_tls):
+def make_role(
+    role: Role, epoch: int, *, url: str = "", url_tls: str = "", ready: bool = False, closed_to: str = ""
+) -> FailoverRole:
+    """Return a role. ``url`` may have either scheme.
+
+    Raise InvalidRequest for an invalid, missing or idle URL, and for an invalid name of a cluster.
+    """
+    problem = _problem_of_urls(role, url, url_tls)
+    if not problem and closed_to and not _is_cluster_name(closed_to):
+        problem = f"closedTo must be the name of a cluster, not {closed_to[:_SHOWN_MAX]!r}"
+    if problem:
         raise InvalidRequest(f"The role {role} cannot be set: {problem}")
-    return FailoverRole(role, epoch, *_by_scheme(url, url_tls), ready)
+    return FailoverRole(role, epoch, *_by_scheme(url, url_tls), ready, closed_to=closed_to)
+
+
+def _is_cluster_name(name: str) -> bool:
+    return _CLUSTER.fullmatch(name) is not None
 
 
 def _problem_of_urls(role: Role, url: str, url_tls: str) -> str:
@@ -199,7 +224,9 @@ def effective_role(policies: NamespacePolicies, migration: ClusterMigration | No
         own = ""
     urls = migration or ClusterMigration()
     url, tls = (own, "") if own else (urls.broker_service_url or "", urls.broker_service_url_tls or "")
-    return (FailoverRole(Role.MOVED, role.epoch, *_by_scheme(url, tls)) if url or tls else role), problem
+    if not (url or tls):
+        return role, problem
+    return FailoverRole(Role.MOVED, role.epoch, *_by_scheme(url, tls), closed_to=role.closed_to), problem
 
 
 def with_role(policies: NamespacePolicies, role: FailoverRole, since: str) -> NamespacePolicies:
@@ -265,3 +292,8 @@ def suspended_creation(topic: TopicName, policies: NamespacePolicies | None) -> 
 def is_lane(producer_name: str) -> bool:
     """Return True for the producer name of a replication job's lane, which writes copies."""
     return _LANE.fullmatch(producer_name) is not None
+
+
+def is_lane_from(producer_name: str, cluster: str) -> bool:
+    """Return True for the producer name of a replication job's lane that copies from this cluster."""
+    return is_lane(producer_name) and f".{cluster}-->" in producer_name

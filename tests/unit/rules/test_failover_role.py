@@ -23,6 +23,7 @@ from interpulse.rules.failover_role import (
     effective_role,
     is_exempt,
     is_lane,
+    is_lane_from,
     make_role,
     parse_role,
     stored_role,
@@ -45,6 +46,8 @@ STORED: list[tuple[str, FailoverRole]] = [
     (f"moved;epoch=4;url={WEST}", FailoverRole(Role.MOVED, 4, WEST)),
     (f"moved;epoch=4;url={WEST_TLS}", FailoverRole(Role.MOVED, 4, "", WEST_TLS)),
     (f"moved;epoch=4;url={WEST};urlTls={WEST_TLS}", FailoverRole(Role.MOVED, 4, WEST, WEST_TLS)),
+    ("active;epoch=5;lanesFrom=east:closed", FailoverRole(Role.ACTIVE, 5, closed_to="east")),
+    (f"moved;epoch=4;url={WEST};lanesFrom=a:b:closed", FailoverRole(Role.MOVED, 4, WEST, closed_to="a:b")),
 ]
 MALFORMED = [
     ("", "'' is none of active, fenced, standby, moved"),
@@ -58,6 +61,8 @@ MALFORMED = [
     ("moved;epoch=4", "moved needs a url"),
     ("moved;epoch=4;url=http://west.example", "url must be pulsar://host:port"),
     (f"fenced;epoch=4;url={WEST}", "only moved has a url, not fenced"),
+    ("active;epoch=4;lanesFrom=east", "lanesFrom must be a cluster name followed by :closed"),
+    ("active;epoch=4;lanesFrom=:closed", "lanesFrom must be a cluster name followed by :closed"),
     (f"moved;epoch=4;url={WEST};subscriptionsReady=yes", "subscriptionsReady must be true or false"),
 ]
 
@@ -93,6 +98,21 @@ def test_role_when_malformed_then_the_error_names_property_value_and_remedy(text
 
 def test_role_when_not_stored_then_is_active_with_epoch_0() -> None:
     assert stored_role({}) == (FailoverRole(Role.ACTIVE, 0), "")
+
+
+def test_role_when_closed_to_no_cluster_name_then_refused() -> None:
+    assert str(make_role(Role.ACTIVE, 5, closed_to="east")) == "active;epoch=5;lanesFrom=east:closed"
+    with pytest.raises(InvalidRequest, match=r"closedTo must be the name of a cluster, not 'a;b'"):
+        make_role(Role.ACTIVE, 5, closed_to="a;b")
+
+
+def test_lane_when_from_a_cluster_then_recognised_by_its_name() -> None:
+    lane = lane_name("shop.eu", "east", "west", 1)
+    assert is_lane_from(lane, "east")
+    assert is_lane_from(merged_lane_name(lane, "t"), "east")
+    assert not is_lane_from(lane, "west")
+    assert not is_lane_from(lane, "ast")
+    assert not is_lane_from("local.east-->west.e0", "east")
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,8 @@ async def _requested_role(call: Call) -> FailoverRole:
     role, url, url_tls = Role(word), body.get("url", ""), body.get("urlTls", "")
     if role is Role.MOVED and not (url or url_tls):
         url = (await call.context.namespaces.get_policies(call.namespace)).properties.get(URL_PROPERTY, "")
-    return make_role(role, epoch, url=url, url_tls=url_tls, ready=body.get("subscriptionsReady", False))
+    ready, closed_to = body.get("subscriptionsReady", False), body.get("closedTo", "")
+    return make_role(role, epoch, url=url, url_tls=url_tls, ready=ready, closed_to=closed_to)
 
 
 async def _applied_everywhere(call: Call, role: FailoverRole) -> list[dict[str, Any]]:

@@ -101,6 +101,7 @@ _ready = click.option(
     is_flag=True,
     help="That site has the subscriptions with their acknowledgements: redirect consumers before they have drained.",
 )
+_closed_to = click.option("--closed-to", metavar="CLUSTER", help="Refuse copies from this cluster.")
 
 _call(
     "update-migration-state",
@@ -118,6 +119,7 @@ _call(
     _url,
     _url_tls,
     _ready,
+    _closed_to,
     show=print_json,
 )
 

@@ -206,5 +206,8 @@ def test_failover_role_when_set_then_prints_the_positions(web: StubWeb, run_admi
     printed = run_admin("namespaces", "set-failover-role", "t/ns", *options)
     assert json.loads(printed.stdout) == answer
     assert web.last.body == {"role": "moved", "epoch": 4, "url": "pulsar://w:1", "subscriptionsReady": True}
+    closed = ("--role", "active", "--epoch", "5", "--closed-to", "east")
+    run_admin("namespaces", "set-failover-role", "t/ns", *closed)
+    assert web.last.body == {"role": "active", "epoch": 5, "closedTo": "east", "subscriptionsReady": False}
     web.answer("GET", f"{ROOT}/failover", {"role": "active;epoch=0", "epoch": 0, "since": None})
     assert '"role" : "active;epoch=0"' in run_admin("namespaces", "get-failover-role", "t/ns").stdout

@@ -17,7 +17,7 @@ from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.topic.topic_clients import TopicClients
 from interpulse.model.errors import PersistenceError, PulsarError, ServiceNotReady, TopicMoved
 from interpulse.model.names import TopicName
-from interpulse.rules.failover_role import Role, Treatment, is_lane
+from interpulse.rules.failover_role import Role, Treatment, is_lane, is_lane_from
 from interpulse.rules.replication import sending_cluster
 
 log = logging.getLogger(__name__)
@@ -72,6 +72,8 @@ class FailoverGate:
 
     def check_producer(self, request: ProducerRequest) -> None:
         """Raise ServiceNotReady or TopicMoved for a producer that the role does not serve."""
+        if self._is_closed_to(request):
+            raise ServiceNotReady(f"{self.role.about(self._topic.name)}: copies from {self.role.closed_to} are refused")
         treatment = self.role.serving.producers
         if treatment is not Treatment.SERVED and _is_local(request):
             raise self._refusal(treatment)
@@ -103,7 +105,7 @@ class FailoverGate:
         """Apply the role of new settings; on return the clients that it does not serve are closed."""
         if settings.role != self.role:
             self.role, self.closed_producers = settings.role, 0
-        if self.role.serving.producers is not Treatment.SERVED:
+        if self.role.serving.producers is not Treatment.SERVED or self.role.closed_to:
             await self._close_producers()
         treatment = self._consumers()
         if treatment is Treatment.REDIRECTED:
@@ -114,15 +116,25 @@ class FailoverGate:
 
     async def _close_producers(self) -> None:
         role = self.role
-        leaving = self._topic.producers.leave_some(_is_local)
+        leaving = self._topic.producers.leave_some(self._leaves)
         if leaving and not await self._settled():
             return
         for producer in leaving:
-            self.closed_producers += not producer.closed
-            if role.role is Role.MOVED:
+            is_local = _is_local(producer.request)
+            self.closed_producers += is_local and not producer.closed
+            if is_local and role.role is Role.MOVED:
                 producer.redirect(role)
             else:
                 producer.close_by_broker()
+
+    def _leaves(self, request: ProducerRequest) -> bool:
+        is_refused = self.role.serving.producers is not Treatment.SERVED and _is_local(request)
+        return is_refused or self._is_closed_to(request)
+
+    def _is_closed_to(self, request: ProducerRequest) -> bool:
+        """Return True for a lane or a replicator of the cluster whose copies are refused."""
+        cluster = self.role.closed_to
+        return bool(cluster) and (request.remote_cluster == cluster or is_lane_from(request.name or "", cluster))
 
     async def _settled(self) -> bool:
         """Wait for the answers of all publishes. Return False if the topic is being closed, with its clients."""

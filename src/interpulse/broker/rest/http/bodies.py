@@ -66,7 +66,7 @@ CLUSTER_URL: Final = Body(
 
 FAILOVER_ROLE: Final = Body(
     "a failover role",
-    {"role": STRING, "epoch": LONG, "url": STRING, "urlTls": STRING, "subscriptionsReady": FLAG},
+    {"role": STRING, "epoch": LONG, "url": STRING, "urlTls": STRING, "subscriptionsReady": FLAG, "closedTo": STRING},
 )
 
 FAILURE_DOMAIN: Final = Body("a failure domain", {"brokers": STRINGS})

@@ -48,6 +48,25 @@ async def test_fence_when_set_then_local_producers_go_and_copies_stay(bench: Any
     assert topic.failover_gate.closed_producers == 0
 
 
+@BOTH
+async def test_way_when_closed_to_a_cluster_then_its_copies_go_and_others_stay(bench: Any, name: TopicName) -> None:
+    topic = await bench.registry.open(name)
+    _, local = await bench.producer(topic, "local")
+    _, lane = await bench.producer(topic, LANE, producer_id=2)
+    east = {"name": "pulsar.repl.east-->west", "remote": True, "remote_cluster": "east"}
+    _, replicator = await bench.producer(topic, producer_id=3, **east)
+    _, north = await bench.producer(topic, "interpulse.shop.north-->west.e0", producer_id=4)
+    await topic.apply(TopicSettings(role=FailoverRole(Role.ACTIVE, 5, closed_to="east")))
+    assert (local.closed, lane.closed, replicator.closed, north.closed) == ([], [2], [3], [])
+    assert topic.failover_gate.closed_producers == 0
+    with pytest.raises(ServiceNotReady, match="public/default is active, epoch 5: copies from east are refused"):
+        await bench.producer(topic, LANE, producer_id=5)
+    with pytest.raises(ServiceNotReady, match="copies from east are refused"):
+        await bench.producer(topic, producer_id=5, **east)
+    await topic.apply(TopicSettings(role=FailoverRole(Role.ACTIVE, 5)))
+    await bench.producer(topic, LANE, producer_id=5)
+
+
 async def test_fence_when_entries_are_on_their_way_then_each_has_its_receipt_before_the_end(
     bench: Any, make_entry: Any
 ) -> None:

@@ -191,3 +191,32 @@ async def test_operations_when_their_calls_are_recorded_then_change_roles_and_th
     changes = {call for call in calls if not call.startswith("GET ")}
     assert {"POST /admin/v2/namespaces/public/default/failover"} < changes
     assert [call for call in changes if not any(re.fullmatch(allowed, call) for allowed in CHANGES_ALLOWED)] == []
+
+
+async def test_takeover_when_a_site_is_lost_then_says_what_is_at_stake(pair: CopyingPair) -> None:
+    limits = {"settle_s": 1, "probes": 2, "probe_s": 1}
+    path = write_file(pair, limits=limits)
+    await run("init", path, "--yes")
+    await publish(pair, "east", 0)
+    arguments = ("--to", "west", "--lost", "east")
+    done = await run("takeover", path, *arguments)
+    assert (done.code, "no terminal to confirm a takeover on: give --yes" in done.errors) == (2, True)
+    done = await run("takeover", path, "--to", "west", "--lost", "west", "--yes")
+    assert (done.code, "west is not the other site, which is east" in done.errors) == (2, True)
+    done = await run("takeover", path, *arguments, "--yes", "-o", "json")
+    assert (done.code, done.last["outcome"]) == (3, "REFUSED")
+    assert "use switch --to west" in done.last["reason"]
+    pair.held.update(pair.brokers)
+    await asyncio.to_thread(pair.brokers["east"].suspend)
+    try:
+        done = await run("takeover", path, *arguments, "--yes")
+    finally:
+        await asyncio.to_thread(pair.brokers["east"].resume)
+    assert done.code == 0, done
+    lines = done.output.splitlines()
+    assert lines[0] == "orders: takeover to west, epoch 2"
+    assert re.match(r" 2 east lost +\d+\.\d s  2 probes failed", lines[2]), lines
+    assert lines[3] == "At stake: not known, no report about east; interpulse failover watch makes them"
+    assert [line.partition(":")[0] for line in lines[-4:]] == ["Last report", "Detected", "Confirmed", "Promoted"]
+    assert lines[-4].endswith("not known")
+    assert (await pair.roles())["west"].role is Role.ACTIVE

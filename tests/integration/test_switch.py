@@ -12,12 +12,13 @@ import pytest
 
 from interpulse.client import Client
 from interpulse.failover import commands
-from interpulse.failover.commands import Result, initialise, switch, undo
+from interpulse.failover.commands import initialise, switch, undo
 from interpulse.failover.journal import Journal, Operation
 from interpulse.failover.operation import Evidence, Step
 from interpulse.failover.outcome import OperationFailed, Outcome
 from interpulse.failover.pair import opened_pair
 from interpulse.failover.pair_config import PairConfig
+from interpulse.failover.running import Result
 from interpulse.failover.steps import switch_steps
 from interpulse.rules.failover_role import Role
 from tests.support.copying_pair import TOPIC, CopyingPair, copying_pair

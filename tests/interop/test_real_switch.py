@@ -11,11 +11,12 @@ from pathlib import Path
 import pulsar
 import pytest
 
-from interpulse.failover.commands import Result, initialise, switch
+from interpulse.failover.commands import initialise, switch
 from interpulse.failover.outcome import OperationFailed, Outcome
 from interpulse.failover.pair import opened_pair
 from interpulse.failover.pair_config import PairConfig, parse_pair_config
 from interpulse.failover.real_site import CREATION_PROPERTY
+from interpulse.failover.running import Result
 from interpulse.failover.site import SiteAccess
 from interpulse.model.names import NamespaceName
 from interpulse.testing import InProcessBroker

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection
 
 from interpulse.clock import iso_time, now_ms
 from interpulse.failover.journal import Journal, Operation
 from interpulse.failover.lease import Lease
-from interpulse.failover.operation import Engine, Progress
+from interpulse.failover.operation import Progress, Step
+from interpulse.failover.our_site import OurSite
 from interpulse.failover.outcome import OperationFailed, Outcome
-from interpulse.failover.pair import Pair, holder, is_unfinished, journal_of_switch, unfinished_here
+from interpulse.failover.pair import SWITCH, TAKEOVER, Pair, holder, is_unfinished, journal_of, unfinished_here
+from interpulse.failover.running import Result, engine
 from interpulse.failover.steps import switch_steps
 from interpulse.failover.steps.fence_origin import FenceOrigin
 from interpulse.failover.steps.report import outage_s
 from interpulse.failover.switch import Switch, highest_epoch
+from interpulse.failover.takeover.close_way import CloseWay
+from interpulse.failover.takeover.probing import Probing
+from interpulse.failover.takeover.takeover import Takeover
 from interpulse.rules.failover_role import Role
-
-
-@dataclass(frozen=True)
-class Result:
-    """End of an operation. ``outage_s`` is the time for which producers had no site, None if it is not known."""
-
-    outcome: Outcome
-    operation: Operation | None = None
-    outage_s: float | None = None
-    warnings: Sequence[str] = field(default=())
 
 
 async def initialise(pair: Pair) -> None:
@@ -62,18 +56,18 @@ async def switch(
     target, origin = pair.site(to), pair.site(pair.config.other(to))
     async with Lease(pair.config.control_topic, holder(), iso_time(now_ms())) as lease:
         await lease.acquire([target.access, origin.access], f"switch-to-{to}")
-        journal = await journal_of_switch(pair, to, is_resumed=is_resumed)
+        journal = await journal_of(pair, SWITCH, to, is_resumed=is_resumed)
         state = Switch(pair.config, journal, origin, target, time.monotonic, accepted=frozenset(accepted))
         progress.begins(journal.operation)
-        engine = _engine(journal, lease, progress)
-        await engine.run(switch_steps(state, lease, waits=waits))
-        warnings = (*state.warnings, *engine.warnings)
+        running = engine(journal, lease, progress)
+        await running.run(switch_steps(state, lease, waits=waits))
+        warnings = (*state.warnings, *running.warnings)
         outcome = Outcome.NOTICED if warnings else Outcome.DONE
         return Result(outcome, journal.operation, outage_s(state), warnings)
 
 
 async def undo(pair: Pair, progress: Progress) -> Result:
-    """Take back a switch that has not promoted its target.
+    """Take back a switch or a takeover that has not promoted its target. Both sites must answer.
 
     Raise OperationFailed if there is none, or it is too late.
     """
@@ -91,13 +85,13 @@ async def undo(pair: Pair, progress: Progress) -> Result:
         if await state.is_begun_to_promote():
             origin = state.origin.access.name
             raise OperationFailed(
-                f"{to} serves under epoch {journal.operation.epoch}: it is too late for undo. Finish with switch --to "
-                f"{to}, then go back with switch --to {origin}",
+                f"{to} serves under epoch {journal.operation.epoch}: it is too late for undo. Finish with "
+                f"{journal.operation.kind} --to {to}, then go back with switch --to {origin}",
                 Outcome.REFUSED,
             )
-        await _engine(journal, lease, progress).take_back([FenceOrigin(state)])
+        steps: list[Step] = [FenceOrigin(state)]
+        if journal.operation.kind == TAKEOVER and isinstance(state.target, OurSite):
+            lost = state.origin.access
+            steps.insert(0, CloseWay(Takeover(pair.config, journal, state.target, lost, Probing(0), time.monotonic)))
+        await engine(journal, lease, progress).take_back(steps)
         return Result(Outcome.TAKEN_BACK, journal.operation)
-
-
-def _engine(journal: Journal, lease: Lease, progress: Progress) -> Engine:
-    return Engine(journal, lease, seconds=time.monotonic, iso_now=lambda: iso_time(now_ms()), progress=progress)

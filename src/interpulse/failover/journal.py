@@ -21,7 +21,7 @@ _START: Final = "operation"
 
 @dataclass(frozen=True)
 class Operation:
-    """One switch: its target, its epoch, and who began it at what time (ISO 8601)."""
+    """One switch or takeover: its target, its epoch, and who began it at what time (ISO 8601)."""
 
     id: str
     kind: str
@@ -84,6 +84,10 @@ class Journal:
         """Return the evidence with which a step was done; None if it was not."""
         done = (line for line in reversed(self._lines) if line["event"] == DONE and line["step"] == step)
         return next((line["evidence"] for line in done), None)
+
+    def done_at(self, step: str) -> str | None:
+        """Return the time at which a step was first seen to hold; None if it was not."""
+        return next((line["at"] for line in self._lines if line["event"] == DONE and line["step"] == step), None)
 
     def begin(self, step: str, at: str) -> None:
         """Note that a step is going to act."""

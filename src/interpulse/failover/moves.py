@@ -9,12 +9,37 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from interpulse.failover.journal import replace_file
 from interpulse.failover.outcome import OperationFailed, Outcome
+from interpulse.failover.pair_config import FILE, HOOK, ClientMoves
 
 _SHOWN_MAX: Final = 500
+
+
+class Direction(NamedTuple):
+    """One change of sites, for the program that moves clients."""
+
+    origin: str
+    target: str
+    client_url: str
+    pair: str
+    epoch: int
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Return the values of the names in braces."""
+        shown = {"to": self.target, "from": self.origin, "client_url": self.client_url, "pair": self.pair}
+        return {**shown, "epoch": str(self.epoch)}
+
+
+async def name_target(moves: ClientMoves, direction: Direction) -> None:
+    """Write the file and run the program, as far as they are ways of the pair. Raise OperationFailed if one fails."""
+    if FILE in moves.move and moves.file is not None:
+        write_document(moves.file, direction.client_url)
+    if HOOK in moves.move:
+        await run_hook(moves.hook, direction.values)
 
 
 def document_of(client_url: str) -> str:

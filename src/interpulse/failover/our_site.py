@@ -6,6 +6,7 @@ Source: docs/reference/administration.md#failover-roles
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from interpulse.failover.site import OURS, Fence, SiteAccess, SubscriptionLook
@@ -96,8 +97,9 @@ class OurSite:
         await self._change_role(Role.ACTIVE, of=(Role.FENCED,))
 
     async def promote(self, epoch: int) -> None:
-        """Set the role active."""
-        await self._set(Role.ACTIVE, epoch)
+        """Set the role active. A way that is closed stays closed."""
+        roles = await self.roles()
+        await self._store({name: FailoverRole(Role.ACTIVE, epoch, closed_to=roles[name].closed_to) for name in roles})
 
     async def redirect(self, epoch: int, url: str) -> None:
         """Set the role moved: connected clients are redirected, and new ones too. Subscriptions are ready there."""
@@ -107,6 +109,14 @@ class OurSite:
         """Set the role standby."""
         await self._set(Role.STANDBY, epoch)
 
+    async def close_way(self, cluster: str) -> None:
+        """Refuse copies from a cluster, whatever the roles are. On return everything that arrived is stored."""
+        await self._store({name: replace(role, closed_to=cluster) for name, role in (await self.roles()).items()})
+
+    async def open_way(self) -> None:
+        """Take copies from every cluster."""
+        await self.close_way("")
+
     async def close(self) -> None:
         """End nothing: the brokers hold the fence."""
 
@@ -115,6 +125,24 @@ class OurSite:
         await concurrently(
             lambda namespace: admin.set_failover_role(namespace, role, epoch, **fields), self.access.namespaces
         )
+
+    async def _store(self, roles: Mapping[NamespaceName, FailoverRole]) -> None:
+        """Set roles with all their fields."""
+        admin = self.access.admin.namespaces
+
+        async def store(name: NamespaceName) -> None:
+            role = roles[name]
+            await admin.set_failover_role(
+                name,
+                role.role,
+                role.epoch,
+                url=role.service_url or None,
+                url_tls=role.service_url_tls or None,
+                subscriptions_ready=role.subscriptions_ready,
+                closed_to=role.closed_to or None,
+            )
+
+        await concurrently(store, roles)
 
     async def _change_role(self, role: Role, *, of: Collection[Role]) -> list[dict[str, Any]]:
         """Set the role of the namespaces that have one of these roles. Their epochs stay."""

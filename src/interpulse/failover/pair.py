@@ -24,6 +24,9 @@ from interpulse.model.errors import PulsarError
 from interpulse.replication.connect import misnamed
 
 SWITCH: Final = "switch"
+TAKEOVER: Final = "takeover"
+SUPERSEDED: Final = "SUPERSEDED"
+"""Outcome of an operation in whose place another one was begun."""
 
 
 @dataclass
@@ -90,23 +93,40 @@ def new_operation(kind: str, to: str, epoch: int) -> Operation:
     return Operation(f"{stamp}-{secrets.token_hex(3)}", kind, to, epoch, began, holder())
 
 
-async def journal_of_switch(pair: Pair, to: str, *, is_resumed: bool) -> Journal:
-    """Return the journal of the switch that is unfinished, or of a new one. The lease is held.
+@asynccontextmanager
+async def opened_survivor(config: PairConfig, name: str) -> AsyncGenerator[Pair]:
+    """Open one site of a pair whose other one is lost. Raise OperationFailed as `opened_pair`."""
+    access = SiteAccess.of(config, name)
+    async with AsyncExitStack() as closing:
+        closing.push_async_callback(access.close)
+        site = await site_of(access, config.name)
+        closing.push_async_callback(site.close)
+        yield Pair(config, {name: site})
+
+
+async def journal_of(pair: Pair, kind: str, to: str, *, is_resumed: bool) -> Journal:
+    """Return the journal of the operation that is unfinished, or of a new one. The lease is held.
+
+    A takeover supersedes a switch that the loss of a site has interrupted.
 
     Raise OperationFailed for another unfinished operation, and for one of another machine unless it ``is_resumed``.
     """
     record = await pair.last_record()
     journal = unfinished_here(pair, record)
-    if journal is None and record is not None and is_unfinished(record) and not _is_ended_here(pair, record):
+    if kind == TAKEOVER and journal is not None and journal.operation.kind == SWITCH:
+        journal.end(SUPERSEDED, iso_time(now_ms()))
+        journal = None
+    if journal is None and record is not None and _goes_on(pair, kind, record):
         if not is_resumed:
             raise OperationFailed(f"{_shown(record)}: go on with --resume, or take it back with undo", Outcome.REFUSED)
         journal = Journal.create(pair.config.state, Operation.from_json(record))
     if journal is None:
-        return Journal.create(pair.config.state, new_operation(SWITCH, to, await pair.next_epoch(record)))
-    if journal.operation.to != to:
+        return Journal.create(pair.config.state, new_operation(kind, to, await pair.next_epoch(record)))
+    unfinished = journal.operation
+    if (unfinished.kind, unfinished.to) != (kind, to):
         raise OperationFailed(
-            f"The switch to {journal.operation.to} of {journal.operation.began} is unfinished: give switch --to "
-            f"{journal.operation.to} again, or undo, before another switch",
+            f"The {unfinished.kind} to {unfinished.to} of {unfinished.began} is unfinished: give {unfinished.kind} "
+            f"--to {unfinished.to} again, or undo, before another {kind}",
             Outcome.REFUSED,
         )
     return journal
@@ -124,9 +144,15 @@ def unfinished_here(pair: Pair, record: Mapping[str, Any] | None) -> Journal | N
         return journal
     if record["id"] == journal.operation.id and is_unfinished(record):
         return journal
-    ended = record["outcome"] if record["id"] == journal.operation.id else "SUPERSEDED"
+    ended = record["outcome"] if record["id"] == journal.operation.id else SUPERSEDED
     journal.end(str(ended), iso_time(now_ms()))
     return None
+
+
+def _goes_on(pair: Pair, kind: str, record: Mapping[str, Any]) -> bool:
+    """Return True for the record of an unfinished operation of another machine that this kind does not supersede."""
+    is_superseded = kind == TAKEOVER and record["kind"] == SWITCH
+    return is_unfinished(record) and not is_superseded and not _is_ended_here(pair, record)
 
 
 def _is_ended_here(pair: Pair, record: Mapping[str, Any]) -> bool:

@@ -67,6 +67,10 @@ class PairLimits:
     """Time after which a switch goes on although consumers still acknowledge."""
     report_interval_ms: int = 1000
     """Milliseconds between two reports of what is not copied yet."""
+    probes: int = 5
+    """Number of probes that a site must not answer before it counts as lost."""
+    probe_s: int = 2
+    """Time for each probe, and between two of them."""
     lag_messages_max: int = 100_000
     """Number of messages that may wait to be copied before the preflight warns of a topic-partition."""
     requests_per_second: int = 200

@@ -43,8 +43,7 @@ class Switch:
 
     async def is_begun_to_promote(self) -> bool:
         """Return True if the target serves any namespace under the epoch of this switch, or a later one."""
-        roles = await self.target.roles()
-        return any(serves({name: role}, self.operation.epoch) for name, role in roles.items())
+        return serves_any(await self.target.roles(), self.operation.epoch)
 
     async def is_fenced(self) -> bool:
         """Return True if any namespace of the origin is fenced."""
@@ -58,6 +57,11 @@ class Switch:
 def serves(roles: dict[NamespaceName, FailoverRole], epoch: int) -> bool:
     """Return True if every namespace is active under ``epoch`` or a later one."""
     return all(role.role is Role.ACTIVE and role.epoch >= epoch for role in roles.values())
+
+
+def serves_any(roles: dict[NamespaceName, FailoverRole], epoch: int) -> bool:
+    """Return True if any namespace is active under ``epoch`` or a later one."""
+    return any(serves({name: role}, epoch) for name, role in roles.items())
 
 
 def highest_epoch(*roles: dict[NamespaceName, FailoverRole]) -> int:

@@ -14,7 +14,8 @@ _COMMANDS = {
     "status": LazyCommand(f"{_ROOM}.status:status", "Show roles, copies under way, and the last operation."),
     "switch": LazyCommand(f"{_ROOM}.operations:switch", "Switch to the other site without loss; both answer."),
     "tail": LazyCommand(f"{_ROOM}.tail:tail", "List the messages that a takeover left behind."),
-    "undo": LazyCommand(f"{_ROOM}.operations:undo", "Take back a switch that has not promoted its target."),
+    "takeover": LazyCommand(f"{_ROOM}.takeover:takeover", "Let a site serve in place of the other one, which is lost."),
+    "undo": LazyCommand(f"{_ROOM}.operations:undo", "Take back a switch or takeover that has not promoted its target."),
     "watch": LazyCommand(f"{_ROOM}.watch:watch", "Report all the time what is not copied yet; a service."),
 }
 

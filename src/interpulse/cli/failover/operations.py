@@ -20,9 +20,9 @@ from interpulse.cli.failover.options import (
 from interpulse.terminal.option_groups import flag, option
 
 if TYPE_CHECKING:
-    from interpulse.failover.commands import Result
     from interpulse.failover.journal import Operation
     from interpulse.failover.operation import Evidence, Step
+    from interpulse.failover.running import Result
 
 
 @click.command()
@@ -99,12 +99,12 @@ def switch(
 @output_option
 @progress_option
 def undo(config_path: str, is_confirmed: bool, output: str, progress_form: str) -> None:
-    """Take back a switch that was broken off before it promoted its target.
+    """Take back a switch or a takeover that was broken off before it promoted its target. Both sites must answer.
 
     The site that served before serves again, under the same epoch. Ends with exit code 5.
     """
     config = read_config(config_path)
-    confirm(config, "The unfinished switch will be taken back.", is_confirmed=is_confirmed)
+    confirm(config, "The unfinished operation will be taken back.", is_confirmed=is_confirmed)
 
     async def run() -> int:
         from interpulse.failover import commands
@@ -159,6 +159,6 @@ def _print_result(result: Result, output: str) -> None:
     if result.outage_s is not None:
         click.echo(f"Producers had no site for {result.outage_s:.1f} s.")
     if result.outcome.name == "TAKEN_BACK" and operation is not None:
-        click.echo(f"The switch to {operation.to} is taken back.")
+        click.echo(f"The {operation.kind} to {operation.to} is taken back.")
     for warning in result.warnings:
         click.echo(f"Warning: {warning}", err=True)

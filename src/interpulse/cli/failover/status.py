@@ -11,7 +11,7 @@ from interpulse.cli.failover.options import config_option, finish, output_option
 from interpulse.terminal.formats import to_rows
 
 if TYPE_CHECKING:
-    from interpulse.failover.reporting.reports import Stake
+    from interpulse.failover.reporting.reports import AtStake, Stake
     from interpulse.failover.status import PairStatus, SiteStatus
 
 _SHOWN_MAX: Final = 5
@@ -61,6 +61,11 @@ def _stake(found: PairStatus) -> Iterator[str]:
     if stake is None:
         yield f"At stake: not known, {found.stake_problem}"
         return
+    yield from stake_lines(stake)
+
+
+def stake_lines(stake: AtStake) -> Iterator[str]:
+    """Yield what is at stake by the last report, for people."""
     known, unknown = stake.sentences()
     yield known
     if stake.stakes:

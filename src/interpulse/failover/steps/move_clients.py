@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from interpulse.failover.moves import is_written, run_hook, write_document
+from interpulse.failover.moves import Direction, is_written, name_target
 from interpulse.failover.operation import Evidence
 from interpulse.failover.outcome import Outcome
-from interpulse.failover.pair_config import FILE, HOOK, REDIRECT
+from interpulse.failover.pair_config import HOOK, REDIRECT
 from interpulse.failover.site import OURS
 from interpulse.failover.steps.plain_step import PlainStep
 from interpulse.failover.switch import Switch
@@ -58,10 +58,7 @@ class MoveClients(PlainStep):
 
     async def _name_the_target(self) -> None:
         switch, moves = self._switch, self._moves
-        if FILE in moves.move and moves.file is not None:
-            write_document(moves.file, switch.client_url)
-        if HOOK in moves.move:
-            operation = switch.operation
-            values = {"to": operation.to, "from": switch.origin.access.name, "client_url": switch.client_url}
-            await run_hook(moves.hook, {**values, "pair": switch.config.name, "epoch": str(operation.epoch)})
-            self._is_hook_done = True
+        operation, origin = switch.operation, switch.origin.access.name
+        direction = Direction(origin, operation.to, switch.client_url, switch.config.name, operation.epoch)
+        await name_target(moves, direction)
+        self._is_hook_done = True

@@ -1,0 +1,1 @@
+"""Takeovers: one site of a pair is lost, and the other one serves."""

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -293,6 +294,23 @@ async def test_takeover_when_the_site_comes_back_meanwhile_then_undo_takes_it_ba
         assert (await undo(pair, Shown())).outcome is Outcome.TAKEN_BACK
     assert await roles(sites, "east", "west") == ["active;epoch=1", "standby;epoch=1"]
     assert json.loads((config.state / "incidents" / "2" / "after.json").read_text()) == {"outcome": "TAKEN_BACK"}
+
+
+async def test_takeover_when_another_machine_began_it_then_goes_on_with_resume(
+    sites: ClusterPair, config: PairConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other machine has neither the journal nor the incident."""
+    await publish(sites, "east", 0, 10)
+    await until_contents(sites, "west", set(range(10)))
+    await asyncio.to_thread(sites.lose, "east")
+    await killed_takeover(config, "close way", "act", monkeypatch)
+    elsewhere = replace(config, state=tmp_path / "elsewhere")
+    with pytest.raises(OperationFailed, match=r"takeover to west that \S+@.* is unfinished: go on with --resume"):
+        await run_takeover(elsewhere)
+    result, asked, _ = await run_takeover(elsewhere, is_resumed=True)
+    assert (result.outcome, len(asked.shown)) == (Outcome.DONE, 1)
+    assert await roles(sites, "west") == ["active;epoch=2"]
+    assert before_of(elsewhere, 2)["topics"] == before_of(config, 2)["topics"]
 
 
 async def test_takeover_when_the_loss_interrupted_a_switch_then_replaces_it(

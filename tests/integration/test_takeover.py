@@ -313,6 +313,21 @@ async def test_takeover_when_another_machine_began_it_then_goes_on_with_resume(
     assert before_of(elsewhere, 2)["topics"] == before_of(config, 2)["topics"]
 
 
+async def test_takeover_when_the_site_redirects_after_a_switch_then_serves_again(
+    sites: ClusterPair, config: PairConfig
+) -> None:
+    await publish(sites, "east", 0, 10)
+    await until_contents(sites, "west", set(range(10)))
+    async with opened_pair(config) as pair:
+        await switch(pair, "west", Shown())
+    url = sites.address("west").service_url
+    assert await roles(sites, "east", "west") == [f"moved;epoch=2;url={url}", "active;epoch=2"]
+    await asyncio.to_thread(sites.lose, "west")
+    result, *_ = await run_takeover(config, "east")
+    assert (result.outcome, await roles(sites, "east")) == (Outcome.DONE, ["active;epoch=3"])
+    await publish(sites, "east", 10, 5)
+
+
 async def test_takeover_when_the_loss_interrupted_a_switch_then_replaces_it(
     sites: ClusterPair, config: PairConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

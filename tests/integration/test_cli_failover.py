@@ -20,6 +20,8 @@ from interpulse.failover.commands import initialise, switch, undo
 from interpulse.failover.outcome import OperationFailed
 from interpulse.failover.pair import opened_pair
 from interpulse.failover.pair_config import SiteAddress
+from interpulse.failover.takeover.command import take_over
+from interpulse.failover.takeover.takeover import Known
 from interpulse.rules.failover_role import Role
 from tests.integration.test_switch import Shown, publish
 from tests.support.copying_pair import CopyingPair, copying_pair
@@ -31,7 +33,7 @@ CHANGES_ALLOWED = (
     r"PUT /admin/v2/persistent/public/default/interpulse-failover-orders-heartbeat",
     r"POST /admin/v2/namespaces/public/default/failover",
 )
-"""All that init, switch and undo may change: the topic of the tool itself, and roles."""
+"""All that init, switch, undo and takeover may change: the topic of the tool itself, and roles."""
 
 
 @pytest.fixture
@@ -188,6 +190,11 @@ async def test_operations_when_their_calls_are_recorded_then_change_roles_and_th
             await switch(opened, "east", Shown())
         with pytest.raises(OperationFailed, match="no unfinished switch"):
             await undo(opened, Shown())
+
+    async def confirm(known: Known) -> bool:
+        return True
+
+    await take_over(config, "east", Shown(), confirm, even_if_alive=True)
     changes = {call for call in calls if not call.startswith("GET ")}
     assert {"POST /admin/v2/namespaces/public/default/failover"} < changes
     assert [call for call in changes if not any(re.fullmatch(allowed, call) for allowed in CHANGES_ALLOWED)] == []

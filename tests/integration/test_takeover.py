@@ -22,6 +22,7 @@ from interpulse.failover.reporting.stored import read_reports, reports_topic
 from interpulse.failover.reporting.watching import Watch
 from interpulse.failover.running import Result
 from interpulse.failover.site import SiteAccess
+from interpulse.failover.tail.incident import Incident
 from interpulse.failover.takeover import command
 from interpulse.failover.takeover.command import take_over
 from interpulse.failover.takeover.steps import takeover_steps
@@ -172,6 +173,8 @@ async def test_takeover_when_the_site_is_killed_then_names_what_is_at_stake_and_
     assert (body["epoch"], body["lost"], body["to"], body["report"]["messages"]) == (2, "east", "west", 31)
     rows = {row["topic"]: row for row in body["topics"]}
     assert (rows[str(TOPIC)]["copied"], rows[str(TOPIC)]["end"]) == (str(copied), str(reports[TOPIC].end))
+    (row,) = [each for each in Incident.load(config.state / "incidents" / "2").topics if each.topic == TOPIC]
+    assert (row.copied, row.end) == (copied, reports[TOPIC].end)
     await publish(sites, "west", 100, 5)
     await asyncio.to_thread(sites.return_, "east")
     await asyncio.to_thread(sites.start_copying, "east")

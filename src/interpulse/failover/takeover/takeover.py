@@ -20,7 +20,7 @@ from interpulse.model.names import TopicName
 
 @dataclass(frozen=True)
 class Known:
-    """What is known about a lost site. Without a report it is only how far its topic-partitions are copied."""
+    """Knowledge about a lost site. Without a report it is only how far its topic-partitions are copied."""
 
     lost: str
     report: AtStake | None
@@ -61,7 +61,7 @@ class Takeover:
 
     @property
     def before(self) -> dict[str, Any] | None:
-        """What is stored about the incident; None so far."""
+        """Record of the incident; None so far."""
         return self.incidents.before(self.operation.epoch)
 
     async def is_promoted(self) -> bool:

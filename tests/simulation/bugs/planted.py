@@ -159,7 +159,6 @@ RARE = {
             shared_cluster.released_bundle_served_after_its_lock,
             shared_cluster.finished_deletion_reported,
             shared_cluster.unloading_waits_under_a_lost_lock,
-            shared_cluster.unapplied_policies_reported,
         ),
         *_numbered("proxied_cluster", shared_cluster.resumed_deletion_without_its_mark),
         *_numbered(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from interpulse.broker.live.registry import topic_tasks
 from interpulse.broker.ownership.bundle_locks import HeldBundle, HeldBundles
 from interpulse.broker.ownership.lock_settlement import LockSettlement
 from interpulse.broker.ownership.shared_ownership import SharedOwnership
@@ -109,12 +108,3 @@ def resumed_deletion_without_its_mark() -> None:
 
     Namespaces.deletion_mark = none  # type: ignore[method-assign]
     deletion.Deletion._delete_namespace = begin_again  # type: ignore[method-assign]
-
-
-def unapplied_policies_reported() -> None:
-    """136: a broker whose session ends while it applies new policies reports an error."""
-
-    class _Never(Exception):
-        """An error that is not raised."""
-
-    topic_tasks.SessionLost = _Never  # type: ignore[attr-defined, assignment]

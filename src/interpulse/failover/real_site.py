@@ -92,8 +92,13 @@ class RealSite:
         await self._record(Role.FENCED, of=(Role.ACTIVE, Role.FENCED))
         closed = sum(len(shown.get("publishers", ())) for shown in (await self._stats_of_all()).values())
         if self._holder is None:
-            self._holder = FenceHolder(self.access, self._pair, max(role.epoch for role in roles.values()))
-            await self._holder.hold()
+            holder = FenceHolder(self.access, self._pair, max(role.epoch for role in roles.values()))
+            try:
+                await holder.hold()
+            except BaseException:  # the next attempt begins with a new one
+                await holder.close()
+                raise
+            self._holder = holder
         return await self._read_fence(closed)
 
     async def _stats_of_all(self) -> Mapping[Any, Mapping[str, Any]]:
@@ -124,14 +129,14 @@ class RealSite:
         await self._record(Role.ACTIVE, epoch)
 
     async def redirect(self, epoch: int, url: str) -> None:
-        """Record where clients have gone, and let go of the topics. Clients that are still here may publish."""
-        await self._record(Role.MOVED, epoch, url=url)
+        """Let go of the topics, and record where clients have gone. Clients that are still here may publish."""
         await self._end_fence()
+        await self._record(Role.MOVED, epoch, url=url)
 
     async def standby(self, epoch: int) -> None:
-        """Record that the site does not serve, and let go of the topics."""
-        await self._record(Role.STANDBY, epoch)
+        """Let go of the topics, and record that the site does not serve."""
         await self._end_fence()
+        await self._record(Role.STANDBY, epoch)
 
     async def close(self) -> None:
         """End the fence. Auto-creation stays off until the switch goes on or is taken back."""

@@ -60,8 +60,11 @@ def serves(roles: dict[NamespaceName, FailoverRole], epoch: int) -> bool:
 
 
 def serves_any(roles: dict[NamespaceName, FailoverRole], epoch: int) -> bool:
-    """Return True if any namespace is active under ``epoch`` or a later one."""
-    return any(serves({name: role}, epoch) for name, role in roles.items())
+    """Return True if any namespace was made active under ``epoch`` or a later one.
+
+    A broker that was started since shows it as fenced while its peer has not confirmed it.
+    """
+    return any(role.role in (Role.ACTIVE, Role.FENCED) and role.epoch >= epoch for role in roles.values())
 
 
 def highest_epoch(*roles: dict[NamespaceName, FailoverRole]) -> int:

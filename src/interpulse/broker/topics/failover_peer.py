@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from interpulse.broker.periodic import run_periodically
 from interpulse.clock import Clock, iso_time
+from interpulse.in_turns import concurrently
 from interpulse.model.errors import NotFound, PulsarError, RemoteClusterUnavailable
 from interpulse.model.names import NamespaceName
 from interpulse.rules.failover_role import FailoverRole, after_peer, unconfirmed
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 
 _PAUSE_SECONDS: Final = 1.0
 _PAUSE_ONCE_TRUSTED_MS: Final = 5000
+_AT_ONCE: Final = 16
 
 
 class PeerRole(NamedTuple):
@@ -51,8 +53,8 @@ class Roles(Protocol):
     async def stored(self, namespace: NamespaceName) -> FailoverRole | None:
         """Return the stored role; None without one."""
 
-    async def set(self, namespace: NamespaceName, role: FailoverRole) -> None:
-        """Store a role. Raise Conflict if the stored epoch is higher."""
+    async def stand_by_after(self, namespace: NamespaceName, peer_epoch: int) -> FailoverRole | None:
+        """Store standby if `after_peer` says so for the role that is stored then, and return it; None otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,7 @@ class FailoverPeer:
     async def _ask_for_all(self) -> None:
         latest_ms = self._clock.now_ms() - _PAUSE_ONCE_TRUSTED_MS
         due = [name for name, each in self._followed.items() if not each.trusted or each.asked_ms <= latest_ms]
-        await asyncio.gather(*map(self._ask_for, due))
+        await concurrently(self._ask_for, due, limit=_AT_ONCE)
 
     async def _ask_for(self, namespace: NamespaceName) -> None:
         followed = self._followed.get(namespace)
@@ -153,12 +155,13 @@ class FailoverPeer:
         if stored is None:
             self._followed.pop(namespace, None)
             return
-        if followed.peer is not None and (later := after_peer(stored, followed.peer.epoch)) is not stored:
-            log.warning(
-                "namespace becomes standby, as the peer has a higher epoch namespace=%s role=%s peer=%s peer_role=%s",
-                *(namespace, stored, self.cluster, followed.peer.role),
-            )
-            await self._roles.set(namespace, later)
+        if followed.peer is not None and after_peer(stored, followed.peer.epoch) is not stored:
+            later = await self._roles.stand_by_after(namespace, followed.peer.epoch)
+            if later is not None:
+                log.warning(
+                    "namespace is standby, as the peer has a higher epoch namespace=%s role=%s peer=%s peer_role=%s",
+                    *(namespace, stored, self.cluster, followed.peer.role),
+                )
         self._trust(namespace, followed)
 
     def _note_silence(self, namespace: NamespaceName, followed: _Followed, problem: str) -> None:

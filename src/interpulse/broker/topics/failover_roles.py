@@ -15,6 +15,7 @@ from interpulse.rules.failover_role import (
     ACTIVE,
     ROLE_PROPERTY,
     FailoverRole,
+    after_peer,
     effective_role,
     stored_role,
     with_migrated,
@@ -80,6 +81,23 @@ class FailoverRoles:
         """Store a role. Raise NamespaceNotFound, and Conflict if the stored epoch is higher."""
         since = iso_time(self._clock.now_ms())
         await self._namespaces.update_policies(namespace, lambda policies: with_role(policies, role, since))
+
+    async def stand_by_after(self, namespace: NamespaceName, peer_epoch: int) -> FailoverRole | None:
+        """Store standby if the peer's epoch is higher than the one that is stored by then, and return the role.
+
+        Return None if the role needs no change. Raise NamespaceNotFound.
+        """
+        since, later = iso_time(self._clock.now_ms()), None
+
+        def change(policies: NamespacePolicies) -> NamespacePolicies:
+            nonlocal later
+            own, _ = stored_role(policies.properties)
+            decided = after_peer(own, peer_epoch)
+            later = None if decided is own else decided
+            return policies if later is None else with_role(policies, later, since)
+
+        await self._namespaces.update_policies(namespace, change)
+        return later
 
     async def set_migrated(self, namespace: NamespaceName, *, migrated: bool) -> None:
         """Mark a namespace as migrated, or unmark it. Raise NamespaceNotFound, and Conflict as `with_migrated`."""

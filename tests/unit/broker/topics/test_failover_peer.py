@@ -13,7 +13,7 @@ from interpulse.broker.topics.failover_peer import FailoverPeer, PeerSettings
 from interpulse.clock import iso_time
 from interpulse.model.errors import NamespaceNotFound, RemoteClusterUnavailable
 from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName
-from interpulse.rules.failover_role import FailoverRole, Role
+from interpulse.rules.failover_role import FailoverRole, Role, after_peer
 from tests.support.fake_clock import FakeClock
 from tests.support.waiting import eventually
 
@@ -42,8 +42,10 @@ class Site:
     async def stored(self, namespace: NamespaceName) -> FailoverRole | None:
         return self.role
 
-    async def set(self, namespace: NamespaceName, role: FailoverRole) -> None:
-        self.role = role
+    async def stand_by_after(self, namespace: NamespaceName, peer_epoch: int) -> FailoverRole | None:
+        assert self.role is not None
+        before, self.role = self.role, after_peer(self.role, peer_epoch)
+        return None if self.role is before else self.role
 
     def in_force(self) -> FailoverRole:
         assert self.role is not None
@@ -106,7 +108,7 @@ async def test_role_when_the_peer_has_a_higher_epoch_then_standby_with_that_epoc
     await site.until(lambda: site.role == FailoverRole(Role.STANDBY, 5))
     assert site.in_force() == FailoverRole(Role.STANDBY, 5)
     (logged,) = caplog.messages
-    assert logged.startswith("namespace becomes standby, as the peer has a higher epoch namespace=public/default")
+    assert logged.startswith("namespace is standby, as the peer has a higher epoch namespace=public/default")
 
 
 @pytest.mark.parametrize("role", [Role.STANDBY, Role.MOVED])

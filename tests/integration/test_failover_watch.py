@@ -39,15 +39,6 @@ async def pair(tmp_path: Path) -> AsyncIterator[CopyingPair]:
 
 
 @asynccontextmanager
-async def opened(config: PairConfig, name: str) -> AsyncIterator[SiteAccess]:
-    access = SiteAccess.of(config, name)
-    try:
-        yield access
-    finally:
-        await access.close()
-
-
-@asynccontextmanager
 async def watched(config: PairConfig, lines: list[str]) -> AsyncIterator[None]:
     stop = asyncio.Event()
     watching = asyncio.create_task(Watch(config, lines.append).run(stop))
@@ -73,7 +64,7 @@ async def until_copied(pair: CopyingPair, count: int) -> None:
 
 
 async def stake(config: PairConfig) -> AtStake | None:
-    async with opened(config, "west") as west:
+    async with SiteAccess.of(config, "west") as west:
         return await stake_of("east", west, config)
 
 
@@ -107,7 +98,7 @@ async def test_reports_when_copies_stop_then_name_what_is_at_stake(pair: Copying
         pair.held.clear()
         await until_at_stake(config, 0)
     assert lines == ["orders: east serves; what west has not copied is reported"]
-    async with opened(config, "east") as east:
+    async with SiteAccess.of(config, "east") as east:
         assert (await last_reports(east, config)).keys() == {TOPIC.partition(index) for index in range(PARTITIONS)}
 
 
@@ -152,7 +143,7 @@ async def test_looks_when_nothing_changes_then_cost_one_request_for_each_topic(p
     config = pair.config()
     await publish(pair, 0, 5)
     await until_copied(pair, 5)
-    async with opened(config, "east") as east, opened(config, "west") as west:
+    async with SiteAccess.of(config, "east") as east, SiteAccess.of(config, "west") as west:
         reporter = Reporter(east, west, requests_per_second=10_000)
         async with asyncio.timeout(SECONDS_MAX):
             while not (await reporter.look() == {} and not reporter.totals().behind_messages):
@@ -165,7 +156,7 @@ async def test_looks_when_nothing_changes_then_cost_one_request_for_each_topic(p
 
 async def test_reports_when_compacted_then_the_newest_are_kept(pair: CopyingPair) -> None:
     config = pair.config()
-    async with opened(config, "west") as west:
+    async with SiteAccess.of(config, "west") as west:
         await newest_reports_survive_compaction(west, reports_topic(config))
 
 

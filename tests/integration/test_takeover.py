@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,15 +60,6 @@ async def config(sites: ClusterPair, tmp_path: Path) -> PairConfig:
     async with opened_pair(made) as pair:
         await initialise(pair)
     return made
-
-
-@asynccontextmanager
-async def opened(config: PairConfig, name: str) -> AsyncIterator[SiteAccess]:
-    access = SiteAccess.of(config, name)
-    try:
-        yield access
-    finally:
-        await access.close()
 
 
 async def publish(sites: ClusterPair, site: str, begin: int, count: int) -> None:
@@ -131,7 +120,7 @@ async def reported(config: PairConfig, messages: int) -> None:
     """Let a reporter run until the other site knows of so many messages that are not copied."""
     stop = asyncio.Event()
     watching = asyncio.create_task(Watch(config, lambda line: None).run(stop))
-    async with opened(config, "west") as west, asyncio.timeout(SECONDS_MAX):
+    async with SiteAccess.of(config, "west") as west, asyncio.timeout(SECONDS_MAX):
         while True:
             reports, _ = await read_reports(west, reports_topic(config))
             if TOPIC in reports and reports[TOPIC].behind_messages == messages:
@@ -156,7 +145,7 @@ async def test_takeover_when_the_site_is_killed_then_names_what_is_at_stake_and_
     (known,) = asked.shown
     assert known.report is not None
     (stake,) = known.report.stakes
-    async with opened(config, "west") as west:
+    async with SiteAccess.of(config, "west") as west:
         copied = await west.last_copied(TOPIC)
         reports, _ = await read_reports(west, reports_topic(config))
     assert (stake.topic, stake.messages, stake.copied_up_to) == (TOPIC, 31, copied)
@@ -264,7 +253,7 @@ async def test_takeover_when_killed_at_each_step_then_the_same_command_ends_it(
         await initialise(pair)
     await publish(sites, "east", 0, 10)
     await until_contents(sites, "west", set(range(10)))
-    async with opened(config, "west") as west:
+    async with SiteAccess.of(config, "west") as west:
         copied = str(await west.last_copied(TOPIC))
     await asyncio.to_thread(sites.lose, "east")
     for number, (step, moment) in enumerate(MOMENTS):

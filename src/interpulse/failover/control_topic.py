@@ -41,16 +41,21 @@ async def read_control_topic(site: SiteAccess, topic: TopicName) -> dict[str, Ma
 
     Raise OperationFailed for a message that is no record of this tool.
     """
+    return {key: _parsed(site, topic, message) for key, message in (await read_newest(site, topic)).items()}
+
+
+async def read_newest(site: SiteAccess, topic: TopicName, *, compacted: bool = False) -> dict[str, Message]:
+    """Return the newest message of each key, tombstones left out; none if the topic does not exist."""
     newest: dict[str, Message] = {}
     try:
-        reader = await site.client.create_reader(str(topic), force_topic_creation=False)
+        reader = await site.client.create_reader(str(topic), force_topic_creation=False, read_compacted=compacted)
     except TopicNotFound:
         return {}
     async with reader:
         while await reader.has_message_available():
             message = await reader.read_next()
             newest[message.key or ""] = message  # a tombstone too
-    return {key: _parsed(site, topic, message) for key, message in newest.items() if key and message.content}
+    return {key: message for key, message in newest.items() if key and message.content}
 
 
 def _parsed(site: SiteAccess, topic: TopicName, message: Message) -> Mapping[str, Any]:

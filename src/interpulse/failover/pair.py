@@ -26,7 +26,7 @@ from interpulse.replication.connect import misnamed
 SWITCH: Final = "switch"
 TAKEOVER: Final = "takeover"
 SUPERSEDED: Final = "SUPERSEDED"
-"""Outcome of an operation in whose place another one was begun."""
+"""Outcome of an operation that a later one replaced."""
 
 
 @dataclass

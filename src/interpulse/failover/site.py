@@ -9,14 +9,16 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.client import Client
+from interpulse.client.closing import AsyncCloses
 from interpulse.client.consuming.copied_entries import CopiedEntry, last_source
 from interpulse.client.consuming.entry_reader import Entry, EntryReader, ask_last_position
 from interpulse.failover.pair_config import PairConfig, SiteAddress
 from interpulse.in_turns import concurrently
+from interpulse.model.errors import NotFound
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.acknowledgements import before
-from interpulse.replication.copy import skip_reason
+from interpulse.replication.copy import is_copy_from, skip_reason
 from interpulse.rules.failover_role import FailoverRole, is_exempt
 
 OURS: Final = "ours"
@@ -26,7 +28,7 @@ _READER: Final = "interpulse-failover"
 
 
 @dataclass
-class SiteAccess:
+class SiteAccess(AsyncCloses):
     """Clients of a site, and what they read there. The caller closes it."""
 
     name: str
@@ -82,14 +84,22 @@ class SiteAccess:
         return batch[-1] if batch else None
 
     async def last_copied(self, topic: TopicName) -> Position:
-        """Return the position on the other site of the newest copy in a topic-partition here; EARLIEST without one."""
-        last = await last_source(self.client.session, topic, await self.end(topic), self._is_copy)
+        """Return the position on the other site of the newest copy in a topic-partition here.
+
+        Return EARLIEST without one, and for a topic that does not exist: it is created with its first copy.
+        """
+        try:
+            last = await last_source(self.client.session, topic, await self.end(topic), self._is_copy)
+        except NotFound:
+            return EARLIEST
         return EARLIEST if last is None else last
 
     def _is_copy(self, entry: CopiedEntry) -> bool:
-        """Return True for a copy of an entry of the other site, by its lane or by a replicator of Pulsar."""
-        lane = f".{self.other_cluster}-->{self.cluster}."
-        return entry.origin == self.other_cluster or lane in f"{entry.producer}."
+        return self.is_copy(entry.origin, entry.producer)
+
+    def is_copy(self, origin: str, producer: str) -> bool:
+        """Return True for an entry from the other site, by its ``replicated_from`` and the name of its producer."""
+        return is_copy_from(self.other_cluster, self.cluster, origin=origin, producer=producer)
 
     async def first_to_copy(self, topic: TopicName, after: Position, upto: Position) -> Position | None:
         """Return the first entry of ``(after, upto]`` that has to be copied to the other site; None without one.

@@ -74,7 +74,7 @@ class PairStatus:
 
     @property
     def is_unfinished(self) -> bool:
-        """Return True if an operation has begun and not ended."""
+        """Return True if an operation was started and has not ended."""
         return is_unfinished(self.operation)
 
     def to_json(self) -> dict[str, Any]:

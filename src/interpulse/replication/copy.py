@@ -72,12 +72,25 @@ def is_carried_marker(metadata: pb.MessageMetadata, target_cluster: str | None) 
 
 
 def _comes_from(cluster: str, metadata: pb.MessageMetadata, here: str) -> bool:
-    return metadata.replicated_from == cluster or is_copied_by_lane(metadata, cluster, here)
+    return is_copy_from(cluster, here, origin=metadata.replicated_from, producer=metadata.producer_name)
+
+
+def is_copy_from(cluster: str, here: str, *, origin: str, producer: str) -> bool:
+    """Return True for an entry that a replicator or a lane of ``cluster`` wrote to the cluster ``here``.
+
+    ``origin`` is the ``replicated_from`` of the entry.
+    """
+    return origin == cluster or is_lane_between(producer, cluster, here)
 
 
 def is_copied_by_lane(metadata: pb.MessageMetadata, source_cluster: str, target_cluster: str) -> bool:
     """Return True if a lane from ``source_cluster`` wrote this entry of ``target_cluster``, wherever it is from."""
-    return f".{source_cluster}-->{target_cluster}." in f"{metadata.producer_name}."
+    return is_lane_between(metadata.producer_name, source_cluster, target_cluster)
+
+
+def is_lane_between(producer: str, source_cluster: str, target_cluster: str) -> bool:
+    """Return True for the producer name of a lane from one cluster to the other."""
+    return f".{source_cluster}-->{target_cluster}." in f"{producer}."
 
 
 def replicator_position(metadata: pb.MessageMetadata) -> Position | None:

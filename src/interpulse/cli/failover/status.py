@@ -99,7 +99,7 @@ def _operation(found: PairStatus) -> str:
     last = found.operation
     if last is None:
         return "No operation is recorded."
-    shown = f"{last['kind']} to {last['to']}, epoch {last['epoch']}, begun at {last['began']} by {last['holder']}"
+    shown = f"{last['kind']} to {last['to']}, epoch {last['epoch']}, started at {last['began']} by {last['holder']}"
     if found.is_unfinished:
         return f"Unfinished since {last['at']}, at {last.get('step', '?')}: {shown}"
     return f"Last operation: {shown}: {last['outcome']} at {last['at']}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from interpulse.failover.moves import Direction
 from interpulse.failover.pair import opened_pair
 from interpulse.failover.pair_config import PairConfig
 from interpulse.failover.site import REAL
@@ -35,8 +36,7 @@ class Plan:
     def hook_values(self) -> dict[str, str]:
         """Values for the arguments of the program that moves clients."""
         url = self.config.addresses[self.to].url_of_clients
-        names = {"to": self.to, "from": self.origin, "client_url": url}
-        return {**names, "pair": self.config.name, "epoch": str(self.epoch)}
+        return Direction(self.origin, self.to, url, self.config.name, self.epoch).values
 
     def is_real(self, site: str) -> bool:
         """Return True for a cluster of Apache Pulsar, which has no roles."""

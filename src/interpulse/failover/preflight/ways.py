@@ -10,6 +10,7 @@ from interpulse.failover.preflight.findings import CheckKind, Finding
 from interpulse.failover.preflight.shell_commands import admin_command
 from interpulse.model.adjustments import Severity
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.replication.copy import is_lane_between
 from interpulse.rules.failover_role import is_lane
 
 _REPLICATING: Final = "REPLICATING"
@@ -36,8 +37,9 @@ def is_copied(source: SiteFacts, target: SiteFacts, topic: TopicName) -> bool:
 def has_lane(source: SiteFacts, target: SiteFacts, topic: TopicName) -> bool:
     """Return True if a replication job has a producer open on the copy of this topic-partition."""
     there = target.topics.get(topic)
-    way = f".{source.cluster}-->{target.cluster}."
-    return there is not None and any(is_lane(each.name) and way in each.name for each in there.producers)
+    return there is not None and any(
+        is_lane(each.name) and is_lane_between(each.name, source.cluster, target.cluster) for each in there.producers
+    )
 
 
 def not_copied(pair: PairFacts, left_out: Collection[TopicName]) -> Iterator[Finding]:
@@ -95,7 +97,7 @@ def _status(site: SiteFacts, topic: TopicName) -> str:
 def no_source_positions(pair: PairFacts) -> Iterator[Finding]:
     """Yield the topics whose copies on ``b`` do not name the entries that they are copies of."""
     if pair.b.unmarked_copies:
-        what = f"the newest copy from {pair.a.name} has no source position, so nothing tells what was copied"
+        what = f"the newest copy from {pair.a.name} has no source position, so it is not known what was copied"
         remedy = f"run Pulsar 4.0 or later on {pair.a.name}, or copy by interpulse replicate"
         topics = tuple(sorted(map(str, pair.b.unmarked_copies)))
         yield Finding(CheckKind.NO_SOURCE_POSITIONS, Severity.ERROR, pair.b.name, what, remedy, topics)

@@ -119,8 +119,6 @@ class Reporter:
             return known
         try:
             return await self._other.last_copied(topic)
-        except NotFound:  # it is created with its first copy
-            return EARLIEST
         except PulsarError as error:
             log.info("newest copy is not known topic=%s site=%s error=%s", topic, self._other.name, error)
             return known

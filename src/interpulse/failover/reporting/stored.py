@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
-from interpulse.failover.control_topic import KEEPER, prepare_control_topic
+from interpulse.failover.control_topic import KEEPER, prepare_control_topic, read_newest
 from interpulse.failover.pair_config import PairConfig
 from interpulse.failover.reporting.reports import AtStake, Report, Totals, at_stake
 from interpulse.failover.site import SiteAccess
 from interpulse.in_turns import concurrently
-from interpulse.model.errors import Conflict, NotFound, TopicNotFound
-from interpulse.model.ids import Position
+from interpulse.model.errors import Conflict
 from interpulse.model.names import TopicName
 
 TOTALS: Final = "report"
@@ -62,8 +61,9 @@ async def read_reports(site: SiteAccess, topic: TopicName) -> tuple[dict[TopicNa
     """
     reports: dict[TopicName, Report] = {}
     sums: Totals | None = None
-    for key, body in (await _newest(site, topic)).items():
+    for key, message in (await read_newest(site, topic, compacted=True)).items():
         try:
+            body = json.loads(message.content or b"")
             if key == TOTALS:
                 sums = Totals.from_json(body)
             elif key.startswith(_PREFIX):
@@ -71,20 +71,6 @@ async def read_reports(site: SiteAccess, topic: TopicName) -> tuple[dict[TopicNa
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{topic} at {site.name}: the message with the key {key} is no report: {error}") from error
     return reports, sums
-
-
-async def _newest(site: SiteAccess, topic: TopicName) -> dict[str, Mapping[str, Any]]:
-    found: dict[str, Mapping[str, Any]] = {}
-    try:
-        reader = await site.client.create_reader(str(topic), force_topic_creation=False, read_compacted=True)
-    except TopicNotFound:
-        return found
-    async with reader:
-        while await reader.has_message_available():
-            message = await reader.read_next()
-            if message.key is not None and message.content is not None:
-                found[str(message.key)] = json.loads(message.content)
-    return found
 
 
 async def last_reports(site: SiteAccess, config: PairConfig) -> Mapping[TopicName, Report]:
@@ -99,12 +85,5 @@ async def stake_of(lost: str, survivor: SiteAccess, config: PairConfig) -> AtSta
     """
     reports, sums = await read_reports(survivor, reports_topic(config))
     behind = [topic for topic, report in reports.items() if report.site == lost and report.behind_entries]
-    copied = await concurrently(lambda topic: _last_copied(survivor, topic), behind, limit=_AT_ONCE)
+    copied = await concurrently(survivor.last_copied, behind, limit=_AT_ONCE)
     return at_stake(lost, reports, dict(zip(behind, copied, strict=True)), sums)
-
-
-async def _last_copied(survivor: SiteAccess, topic: TopicName) -> Position:
-    try:
-        return await survivor.last_copied(topic)
-    except NotFound:
-        return Position(-1, -1)

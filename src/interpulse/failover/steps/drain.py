@@ -9,7 +9,6 @@ from interpulse.failover.operation import NO_LIMIT, Evidence
 from interpulse.failover.steps.plain_step import PlainStep, some
 from interpulse.failover.switch import Switch
 from interpulse.in_turns import concurrently
-from interpulse.model.errors import TopicNotFound
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 
@@ -60,7 +59,7 @@ class Drain(PlainStep):
     async def _look(self, topic: str) -> None:
         assert self._switch.fence is not None
         name, fenced_at = TopicName.parse(topic), self._switch.fence.positions[topic]
-        copied = EARLIEST if fenced_at.entry < 0 else await self._last_copied(name)
+        copied = EARLIEST if fenced_at.entry < 0 else await self._switch.target.access.last_copied(name)
         if topic in self._missing and copied < self._missing[topic]:
             return
         first = await self._switch.origin.access.first_to_copy(name, copied, fenced_at)
@@ -70,12 +69,6 @@ class Drain(PlainStep):
         if self._missing.pop(topic, None) is not None:
             self._last = f"; last: {topic} at {copied}"
         self._drained.add(topic)
-
-    async def _last_copied(self, topic: TopicName) -> Position:
-        try:
-            return await self._switch.target.access.last_copied(topic)
-        except TopicNotFound:  # it is created with its first copy
-            return EARLIEST
 
     def waits_for(self) -> Sequence[str]:
         """Return the topic-partitions that have not drained, and the reasons."""

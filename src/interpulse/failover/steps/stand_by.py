@@ -8,11 +8,10 @@ from typing import Final
 
 from interpulse.failover.operation import Evidence
 from interpulse.failover.pair_config import REDIRECT
-from interpulse.failover.site import SiteAccess
 from interpulse.failover.steps.plain_step import PlainStep
 from interpulse.failover.switch import Switch
-from interpulse.model.errors import AlreadyExists, TopicNotFound
-from interpulse.model.ids import EARLIEST, MessageId, Position
+from interpulse.model.errors import AlreadyExists
+from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
 
 _LIMIT_S: Final = 30
@@ -50,13 +49,7 @@ class StandBy(PlainStep):
 
     async def holds(self) -> Evidence | None:
         """Return the time that the heartbeat took; None until it has arrived."""
-        if self._sent is None or await self._arrived(self._switch.origin.access) < self._sent.position:
+        if self._sent is None or await self._switch.origin.access.last_copied(self._topic) < self._sent.position:
             return None
         seconds = self._switch.seconds() - self._sent_at
         return Evidence(f"{self.shown} {seconds:.2f} s", {"seconds": round(seconds, 3)})
-
-    async def _arrived(self, origin: SiteAccess) -> Position:
-        try:
-            return await origin.last_copied(self._topic)
-        except TopicNotFound:  # it is created with its first copy
-            return EARLIEST

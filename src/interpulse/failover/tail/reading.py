@@ -25,7 +25,7 @@ from interpulse.model.errors import DataLoss, NotSupported, TopicNotFound
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.replication.acknowledgements import Acknowledgements, before
-from interpulse.replication.copy import is_copied_by_lane, skip_reason
+from interpulse.replication.copy import skip_reason
 from interpulse.wire.stamps import source_positions
 
 _READER: Final = "interpulse-failover"
@@ -128,17 +128,11 @@ async def copied_since(serving: SiteAccess, state: TopicState) -> CopiedPosition
     after = state.copy if state.last.first is None else EARLIEST
     async with aclosing(_entries(serving, state.last.topic, after, state.copies_end)) as entries:
         async for entry in entries:
-            if is_copy(entry, serving) and (positions := source_positions(entry.parsed.metadata)):
+            metadata = entry.parsed.metadata
+            is_copy = serving.is_copy(metadata.replicated_from, metadata.producer_name)
+            if is_copy and (positions := source_positions(metadata)):
                 copied.add(positions[-1])
     return copied
-
-
-def is_copy(entry: Entry, site: SiteAccess) -> bool:
-    """Return True for a copy from the other site, by a lane or by a replicator of Pulsar."""
-    metadata = entry.parsed.metadata
-    return metadata.replicated_from == site.other_cluster or is_copied_by_lane(
-        metadata, site.other_cluster, site.cluster
-    )
 
 
 async def tail_of(

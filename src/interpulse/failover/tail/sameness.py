@@ -19,7 +19,7 @@ class Sameness(StrEnum):
     TRIMMED = "trimmed"
     """The entry is gone, and later ones may be: retention or an operator has removed them."""
     REBUILT = "rebuilt"
-    """The log has begun again: it ends before the last copy, or has another entry there."""
+    """The log started over: it ends before the last copy, or has another entry there."""
 
 
 @dataclass(frozen=True)

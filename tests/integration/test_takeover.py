@@ -51,6 +51,7 @@ def sites(tmp_path: Path) -> Any:
         for broker in pair.brokers.values():
             broker.admin.namespaces.set_replication_clusters(NAMESPACE, ["east", "west"])
         pair.east.admin.topics.create(str(TOPIC))
+        pair.wait_until_copied(str(TOPIC))
         yield pair
 
 

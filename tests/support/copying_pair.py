@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from interpulse.client.admin.admin_client import AdminClient
 from interpulse.failover.pair_config import PairConfig, parse_pair_config
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.ids import EARLIEST, MessageId
@@ -18,6 +19,7 @@ from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import PipelineConfig, Selection, SubscriptionSettings
 from interpulse.testing import InProcessBroker
 from tests.support.pipeline_turns import copy_log
+from tests.support.waiting import SECONDS_MAX
 
 NAMESPACE = NamespaceName.parse("public/default")
 TOPIC = TopicName.parse("persistent://public/default/orders")
@@ -92,6 +94,16 @@ class CopyingPair:
         ]
         await self.admins[source].namespaces.report_replication_status(NAMESPACE, shown)
 
+    async def until_copied(self) -> None:
+        """Return when both jobs report that they copy every partition: then the sites de-duplicate."""
+        async with asyncio.timeout(SECONDS_MAX):
+            while not all([await self._is_copied(each) for each in self.admins.values()]):  # noqa: ASYNC110  # no event
+                await asyncio.sleep(0.02)
+
+    async def _is_copied(self, admin: AdminClient) -> bool:
+        records = await admin.namespaces.replication_status(NAMESPACE)
+        return [record["state"] for record in records] == ["REPLICATING"] * PARTITIONS
+
     def config(self, **limits: int) -> PairConfig:
         """Return the file of the pair as the commands read it."""
         return parse_pair_config(self.tables(**limits))
@@ -151,6 +163,7 @@ async def copying_pair(directory: Path, **settings: str) -> AsyncIterator[Copyin
             await pair.replicate()
             await pair.admins["east"].topics.create_partitioned(TOPIC, PARTITIONS)
             await pair.admins["east"].topics.create_subscription(TOPIC, NAME, MessageId(*EARLIEST), replicated=True)
+            await pair.until_copied()
             yield pair
         finally:
             await pair.close()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Final, Self
 
 from interpulse.client.portal import Portal
 from interpulse.model.clusters import ClusterData
+from interpulse.model.names import TopicName
 from interpulse.replication.cluster_address import ClusterAddress
 from interpulse.serving.settings import ConfigError
 from interpulse.testing.broker import InProcessBroker, Setting
@@ -18,6 +20,8 @@ from interpulse.testing.broker import InProcessBroker, Setting
 _NAMES: Final = ("east", "west")
 _TENANT: Final = "public"
 _INTERVAL_MS: Final = 50
+_LOOK_S: Final = 0.02
+_REPLICATING: Final = "REPLICATING"
 
 
 class ClusterPair:
@@ -118,6 +122,29 @@ class ClusterPair:
     def start_copying(self, source: str) -> None:
         """Copy from a cluster again, from where copying has stopped."""
         self._copying(source).start(self.address(source))
+
+    def wait_until_copied(self, *topics: str, timeout_s: float = 60) -> None:
+        """Return when each of these topics is copied in both directions.
+
+        Both clusters have them and their namespaces de-duplicate from then on: until then, policies and topics change.
+        Raise TimeoutError that names what is not copied after ``timeout_s`` seconds, and why.
+        """
+        deadline = time.monotonic() + timeout_s
+        while missing := next(self._not_copied(topics), ""):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"after {timeout_s:g} s {missing}")
+            time.sleep(_LOOK_S)
+
+    def _not_copied(self, topics: tuple[str, ...]) -> Iterator[str]:
+        """Yield sentences about the topics that are not copied, by the reports of the copiers."""
+        for site in _NAMES:
+            self._copying(site)
+            admin = self.brokers[site].admin
+            for topic in map(TopicName.parse, topics):
+                records = admin.namespaces.replication_status(topic.namespace_name)
+                states = [each["state"] for each in records if TopicName.parse(each["topic"]).base == topic]
+                if set(states) != {_REPLICATING}:
+                    yield f"{topic} of {site} is not copied: {', '.join(states) or 'no policy asks for it'}"
 
     def _copying(self, source: str) -> _Copies:
         self._broker(source)

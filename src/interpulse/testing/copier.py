@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 _TURN_S: Final = 0.2
 """Period in which topics and policies are looked at."""
-_STATUS_S: Final = 1.0
+_STATUS_S: Final = 0.2
 
 
 class Copier:
@@ -79,7 +79,7 @@ class Copier:
         await self._routes[remote].follow(selection)
 
     async def _report(self, admin: AdminClient) -> None:
-        """Report the state of every topic-partition to the source each second, as the job does."""
+        """Report the state of every topic-partition to the source, as the job does each second."""
         while True:
             for route in list(self._routes.values()):
                 with suppress(PulsarError):

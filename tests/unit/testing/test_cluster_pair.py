@@ -86,6 +86,19 @@ def test_pair_when_it_replicates_then_copies_what_policies_ask_for(tmp_path: Pat
             assert [reader.read_next().content for _ in range(2)] == [b"one", b"two"]
 
 
+def test_topic_when_waited_for_then_both_sites_have_it_and_deduplicate(tmp_path: Path) -> None:
+    with ClusterPair(tmp_path, replicates=True) as pair:
+        pair.east.admin.topics.create_partitioned("orders", 2)
+        with pytest.raises(TimeoutError, match=r"after 0 s persistent://\S+/orders of east is not copied: no policy"):
+            pair.wait_until_copied("orders", timeout_s=0)
+        for broker in pair.brokers.values():
+            broker.admin.namespaces.set_replication_clusters(NAMESPACE, ["east", "west"])
+        pair.wait_until_copied("orders")
+        for broker in pair.brokers.values():
+            assert broker.admin.topics.partitioned_metadata("orders").partitions == 2
+            assert broker.admin.namespaces.deduplication(NAMESPACE)
+
+
 def test_site_when_of_another_pair_then_refused(tmp_path: Path) -> None:
     pair = ClusterPair(tmp_path)
     for work in (pair.lose, pair.return_, pair.suspend, pair.resume, pair.stop_copying, pair.start_copying):
@@ -93,3 +106,5 @@ def test_site_when_of_another_pair_then_refused(tmp_path: Path) -> None:
             work("north")
     with pytest.raises(ValueError, match="create it with replicates=True"):
         pair.stop_copying("east")
+    with pytest.raises(ValueError, match="create it with replicates=True"):
+        pair.wait_until_copied("orders")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from interpulse.broker.assembly import CannotServe
+from interpulse.failover.our_site import OurSite
+from interpulse.failover.pair_config import SiteAddress
+from interpulse.failover.site import SiteAccess
 from interpulse.model.clusters import ClusterData
+from interpulse.model.names import NamespaceName
 from interpulse.testing.broker import InProcessBroker
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support import commands
@@ -104,3 +109,15 @@ def test_peer_that_is_the_cluster_itself_then_the_broker_does_not_start(tmp_path
     broker = InProcessBroker(tmp_path, {"clusterName": "east", "failoverPeer": "east"})
     with pytest.raises(CannotServe, match="failoverPeer=east is this cluster itself; name the other cluster"):
         broker.start()
+
+
+async def test_site_that_waits_for_its_peer_then_its_stored_role_counts_for_a_switch(pair: Pair) -> None:
+    """The role in force is provisional: a switch that takes it for a fence of its own skips its preflight."""
+    await asyncio.to_thread(pair.west.stop)
+    await asyncio.to_thread(pair.restart_east, failoverWithoutPeer="hold")
+    shown = await asyncio.to_thread(pair.east.admin.namespaces.failover_role, NAMESPACE)
+    assert shown["role"] == "fenced;epoch=1"
+    address = SiteAddress(cluster="east", service_url=pair.east.service_url, admin_url=pair.east.web_url)
+    async with SiteAccess("east", address, "west", (NamespaceName.parse(NAMESPACE),)) as east:
+        (role,) = (await OurSite(east).roles()).values()
+    assert str(role) == "active;epoch=1"

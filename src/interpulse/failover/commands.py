@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection
 
 from interpulse.clock import iso_time, now_ms
-from interpulse.failover.journal import Journal, Operation
+from interpulse.failover.journal import Journal
 from interpulse.failover.lease import Lease
 from interpulse.failover.operation import Progress, Step
 from interpulse.failover.our_site import OurSite
@@ -77,7 +77,7 @@ async def undo(pair: Pair, progress: Progress) -> Result:
         record = await pair.last_record()
         journal = unfinished_here(pair, record)
         if journal is None and record is not None and is_unfinished(record):
-            journal = Journal.create(pair.config.state, Operation.from_json(record))
+            journal = Journal.taken_over(pair.config.state, record)
         if journal is None:
             raise OperationFailed(f"{pair.config.name} has no unfinished switch to take back", Outcome.REFUSED)
         to = journal.operation.to

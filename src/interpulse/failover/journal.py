@@ -64,6 +64,17 @@ class Journal:
         return cls(path)
 
     @classmethod
+    def taken_over(cls, state: Path, record: Mapping[str, Any]) -> Journal:
+        """Begin the journal of an operation that another machine began, with the step that its last record names.
+
+        Raise ValueError for the record of no operation.
+        """
+        journal = cls.create(state, Operation.from_json(record))
+        if "step" in record:
+            journal.begin(str(record["step"]), str(record["at"]))
+        return journal
+
+    @classmethod
     def unfinished(cls, state: Path) -> Journal | None:
         """Return the newest journal of the directory that has no end; None without one."""
         paths = sorted((state / "operations").glob("*.jsonl"), reverse=True)
@@ -79,6 +90,11 @@ class Journal:
     def outcome(self) -> str | None:
         """Outcome of an operation that has ended; None before."""
         return self.last.get("outcome") if self.last["event"] == END else None
+
+    @property
+    def begun(self) -> frozenset[str]:
+        """Steps that were going to act, also in a run before."""
+        return frozenset(line["step"] for line in self._lines if line["event"] == BEGIN)
 
     def evidence_of(self, step: str) -> Mapping[str, Any] | None:
         """Return the evidence with which a step was done; None if it was not."""

@@ -13,7 +13,7 @@ from interpulse.failover.site import OURS, Fence, SiteAccess, SubscriptionLook
 from interpulse.in_turns import concurrently
 from interpulse.model.ids import Position
 from interpulse.model.names import NamespaceName
-from interpulse.rules.failover_role import FailoverRole, Role, parse_role
+from interpulse.rules.failover_role import FailoverRole, Role, stored_role
 
 _REPLICATING: Final = "REPLICATING"
 _SYNCED: Final = "SYNCED"
@@ -28,10 +28,12 @@ class OurSite:
         self.access = access
 
     async def roles(self) -> dict[NamespaceName, FailoverRole]:
-        """Return the role of each namespace with its epoch."""
-        admin = self.access.admin.namespaces
-        shown = await concurrently(admin.failover_role, self.access.namespaces)
-        return {name: parse_role(each["role"]) for name, each in zip(self.access.namespaces, shown, strict=True)}
+        """Return the stored role of each namespace with its epoch.
+
+        The role in force may differ for a moment: a broker that was started fences until its peer has answered.
+        """
+        pages = await concurrently(self.access.admin.namespaces.properties, self.access.namespaces)
+        return {name: stored_role(page)[0] for name, page in zip(self.access.namespaces, pages, strict=True)}
 
     async def closed_ways(self, cluster: str) -> dict[str, str]:
         """Return the topic-partitions that are not replicated to a cluster, by the status that its job reports."""

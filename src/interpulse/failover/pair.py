@@ -119,7 +119,7 @@ async def journal_of(pair: Pair, kind: str, to: str, *, is_resumed: bool) -> Jou
     if journal is None and record is not None and _goes_on(pair, kind, record):
         if not is_resumed:
             raise OperationFailed(f"{_shown(record)}: go on with --resume, or take it back with undo", Outcome.REFUSED)
-        journal = Journal.create(pair.config.state, Operation.from_json(record))
+        journal = Journal.taken_over(pair.config.state, record)
     if journal is None:
         return Journal.create(pair.config.state, new_operation(kind, to, await pair.next_epoch(record)))
     unfinished = journal.operation

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from interpulse.failover.journal import Journal, Operation
 from interpulse.failover.pair_config import PairConfig
 from interpulse.failover.site import Fence, Site
 from interpulse.model.names import NamespaceName
 from interpulse.rules.failover_role import FailoverRole, Role
+
+_UNFENCED: Final = frozenset({"lease", "preflight", "ways open"})
+"""Steps before the fence, which change nothing."""
 
 
 @dataclass
@@ -50,7 +54,12 @@ class Switch:
         return any(role.role is Role.FENCED for role in (await self.origin.roles()).values())
 
     async def is_under_way(self) -> bool:
-        """Return True if this switch has fenced the origin before, so that conditions of its begin hold no longer."""
+        """Return True if this switch has fenced the origin before, so that conditions of its begin hold no longer.
+
+        A fence without an act of this switch is that of another one, or of an operator.
+        """
+        if self.journal.begun <= _UNFENCED:
+            return False
         return await self.is_fenced() or await self.is_begun_to_promote()
 
 
@@ -60,11 +69,8 @@ def serves(roles: dict[NamespaceName, FailoverRole], epoch: int) -> bool:
 
 
 def serves_any(roles: dict[NamespaceName, FailoverRole], epoch: int) -> bool:
-    """Return True if any namespace was made active under ``epoch`` or a later one.
-
-    A broker that was started since shows it as fenced while its peer has not confirmed it.
-    """
-    return any(role.role in (Role.ACTIVE, Role.FENCED) and role.epoch >= epoch for role in roles.values())
+    """Return True if any namespace is active under ``epoch`` or a later one."""
+    return any(role.role is Role.ACTIVE and role.epoch >= epoch for role in roles.values())
 
 
 def highest_epoch(*roles: dict[NamespaceName, FailoverRole]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ def test_journal_when_read_again_then_has_the_operation_and_its_evidence(tmp_pat
     assert again.operation == operation
     assert again.evidence_of("fence") == {"closedProducers": 3}
     assert again.evidence_of("drain") is None
+    assert again.begun == {"fence"}
     assert (again.last["event"], again.outcome) == ("done", None)
     again.end("DONE", "t3")
     assert Journal.unfinished(tmp_path) is None
@@ -51,6 +52,15 @@ def test_unfinished_when_there_are_several_then_is_the_newest(tmp_path: Path, op
     assert newest is not None
     assert newest.operation.epoch == 2
     assert Journal.unfinished(tmp_path / "nothing") is None
+
+
+def test_journal_when_of_another_machine_then_has_the_step_of_its_record(tmp_path: Path, operation: Operation) -> None:
+    record = {**asdict(operation), "step": "drain", "at": "2026-11-30T21:00:01.000Z"}
+    Journal.taken_over(tmp_path, record)
+    again = Journal.unfinished(tmp_path)
+    assert again is not None
+    assert (again.operation, again.begun, again.last["at"]) == (operation, {"drain"}, record["at"])
+    assert Journal.taken_over(tmp_path / "fresh", asdict(operation)).begun == frozenset()
 
 
 def test_evidence_when_written_again_then_is_replaced_as_a_whole(tmp_path: Path, operation: Operation) -> None:

@@ -67,7 +67,7 @@ async def test_check_when_a_real_replicator_copies_one_way_then_only_the_way_bac
     assert found.keys() >= {"READERS", "WAY_BACK_MISSING"}
     assert found.keys().isdisjoint({"NOT_COPIED", "NO_SOURCE_POSITIONS", "PERMISSION_OF_OURS", "CLOCKS", "ROLE"})
     assert "Pulsar-CPP-v" in found["READERS"].subject
-    assert [str(each.kind) for each in result.refusing] == [CheckKind.WAY_BACK_MISSING]
+    assert [str(each.kind) for each in result.refusing] == [CheckKind.CLIENTS_NOT_MOVED, CheckKind.WAY_BACK_MISSING]
     assert set(found["WAY_BACK_MISSING"].subjects) == {f"{topic}-partition-{index}" for index in range(2)}
 
 

@@ -121,6 +121,14 @@ def redirect_aborts(pair: PairFacts) -> Iterator[Finding]:
         yield Finding(CheckKind.REDIRECT_ABORTS, Severity.WARNING, pair.a.name, what, remedy, tuple(found))
 
 
+def clients_not_moved(pair: PairFacts) -> Iterator[Finding]:
+    """Yield that nothing moves clients, if ``a`` is no cluster of ours and redirects are the only way."""
+    if not pair.a.is_ours and pair.limits.redirects and not pair.limits.moves_otherwise:
+        what = "redirects are the only way to move clients, and Apache Pulsar has none that leave its topics open"
+        remedy = 'add "file" or "hook" to move in [clients], or leave it empty to move them by hand'
+        yield Finding(CheckKind.CLIENTS_NOT_MOVED, Severity.ERROR, pair.a.name, what, remedy)
+
+
 def _subscriptions(site: SiteFacts) -> Iterator[tuple[TopicName, SubscriptionFacts]]:
     for topic, facts in site.topics.items():
         for subscription in facts.subscriptions:
@@ -149,4 +157,5 @@ RULES: Final = (
     cumulative_acks,
     ledgers_lower,
     redirect_aborts,
+    clients_not_moved,
 )

@@ -217,6 +217,9 @@ class CheckLimits:
     redirects: bool = True
     """True if clients are moved by redirects."""
 
+    moves_otherwise: bool = False
+    """True if a file or a program moves clients."""
+
 
 @dataclass(frozen=True, slots=True)
 class PairFacts:

@@ -26,6 +26,7 @@ class CheckKind(StrEnum):
     CUMULATIVE_ACKS = "CUMULATIVE_ACKS"
     LEDGERS_LOWER = "LEDGERS_LOWER"
     REDIRECT_ABORTS = "REDIRECT_ABORTS"
+    CLIENTS_NOT_MOVED = "CLIENTS_NOT_MOVED"
     CAPACITY = "CAPACITY"
     TTL_SHORTER = "TTL_SHORTER"
     RETENTION_SHORTER = "RETENTION_SHORTER"
@@ -56,6 +57,7 @@ MEANINGS: Final[dict[CheckKind, tuple[str, str]]] = {
     ),
     CheckKind.LEDGERS_LOWER: ("warning", "such clients exist, and the other site has lower ledger numbers"),
     CheckKind.REDIRECT_ABORTS: ("warning", "a client of release C++ 4.2 may end when it is redirected"),
+    CheckKind.CLIENTS_NOT_MOVED: ("error", "redirects are to move clients, and Apache Pulsar cannot redirect"),
     CheckKind.CAPACITY: ("warning", "a limit of the other site is below what this one carries"),
     CheckKind.TTL_SHORTER: ("warning", "messages expire within the longest expected outage (`--outage`)"),
     CheckKind.RETENTION_SHORTER: ("warning", "no cursor of a replicator and no retention keeps messages that long"),

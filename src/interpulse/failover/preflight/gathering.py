@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from interpulse.clock import now_ms
-from interpulse.failover.pair_config import PairConfig
+from interpulse.failover.pair_config import FILE, HOOK, REDIRECT, PairConfig
 from interpulse.failover.preflight.clients import tied_topics
 from interpulse.failover.preflight.facts import (
     CheckLimits,
@@ -68,8 +68,12 @@ async def preflight(
     ledgers = await asyncio.gather(*(site.last_ledgers(tied) for site in sites))
     here, there = (replace(site, last_ledgers=last) for site, last in zip((here, there), ledgers, strict=True))
     limits = limits or CheckLimits()
+    moves = config.clients.move
     limits = replace(
-        limits, lag_messages_max=config.limits.lag_messages_max, redirects="redirect" in config.clients.move
+        limits,
+        lag_messages_max=config.limits.lag_messages_max,
+        redirects=REDIRECT in moves,
+        moves_otherwise=FILE in moves or HOOK in moves,
     )
     return judge(PairFacts(here, there, limits), frozenset(accepted))
 

@@ -213,8 +213,11 @@ CASES: dict[str, tuple[PairFacts, list[tuple[CheckKind, Severity, str]]]] = {
     ),
     "such a client at a real site": (
         east(replace(with_topic(EAST, producers=(client(version="Pulsar-CPP-v4.2.0"),)), is_ours=False)),
-        [],
+        [(K.CLIENTS_NOT_MOVED, ERROR, "east")],
     ),
+    "a real site whose clients a file moves": (east(replace(EAST, is_ours=False), moves_otherwise=True), []),
+    "a real site whose clients people move": (east(replace(EAST, is_ours=False), redirects=False), []),
+    "a real site that is switched to": (west(replace(WEST, is_ours=False)), []),
     # policies
     "time to live that is short": (
         both(with_policies, message_ttl_seconds=86_399),

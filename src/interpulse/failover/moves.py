@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -34,12 +38,15 @@ class Direction(NamedTuple):
         return {**shown, "epoch": str(self.epoch)}
 
 
-async def name_target(moves: ClientMoves, direction: Direction) -> None:
-    """Write the file and run the program, as far as they are ways of the pair. Raise OperationFailed if one fails."""
+async def name_target(moves: ClientMoves, direction: Direction, *, hook_s: float) -> None:
+    """Write the file and run the program, as far as they are ways of the pair.
+
+    Raise OperationFailed if one fails, or if the program takes longer than ``hook_s`` seconds.
+    """
     if FILE in moves.move and moves.file is not None:
         write_document(moves.file, direction.client_url)
     if HOOK in moves.move:
-        await run_hook(moves.hook, direction.values)
+        await run_hook(moves.hook, direction.values, hook_s)
 
 
 def document_of(client_url: str) -> str:
@@ -66,19 +73,47 @@ def write_document(path: str, client_url: str) -> None:
         ) from error
 
 
-async def run_hook(arguments: Sequence[str], values: Mapping[str, str]) -> None:
-    """Run a program with these values in its arguments. Raise OperationFailed if it fails."""
+async def run_hook(arguments: Sequence[str], values: Mapping[str, str], limit_s: float) -> None:
+    """Run a program with these values in its arguments. Raise OperationFailed if it fails.
+
+    After ``limit_s`` seconds it is killed, with all processes that it started.
+    """
     command = [filled(argument, values) for argument in arguments]
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-        )
-        output, _ = await process.communicate()
+        process = await _started(command)
     except OSError as error:
         raise _hook_failed(command, str(error.strerror)) from error
+    try:
+        async with asyncio.timeout(limit_s):
+            output, _ = await process.communicate()
+    except TimeoutError as error:
+        await _kill_group(process)
+        raise _hook_failed(command, f"it did not end within {limit_s:g} s, hook_s in [limits]") from error
+    except asyncio.CancelledError:
+        await _kill_group(process)
+        raise
     if process.returncode:
         shown = output.decode(errors="replace").strip()[-_SHOWN_MAX:]
         raise _hook_failed(command, f"it ended with {process.returncode}: {shown or 'no output'}")
+
+
+async def _started(command: Sequence[str]) -> Process:
+    """Start a program in a group of its own. It may run before this returns, also if this is interrupted."""
+    starting = asyncio.create_task(
+        asyncio.create_subprocess_exec(*command, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, start_new_session=True)
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await _kill_group(await starting)
+        raise
+
+
+async def _kill_group(process: Process) -> None:
+    """Kill a program and what it started, which may outlive it, and wait for its end."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
 
 
 def filled(argument: str, values: Mapping[str, str]) -> str:

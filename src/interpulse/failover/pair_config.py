@@ -65,6 +65,8 @@ class PairLimits:
     """Time without a new acknowledgement after which subscriptions are settled."""
     settle_max_s: int = 60
     """Time after which a switch goes on although consumers still acknowledge."""
+    hook_s: int = 60
+    """Time after which the program that moves clients is killed."""
     report_interval_ms: int = 1000
     """Milliseconds between two reports of what is not copied yet."""
     probes: int = 5

@@ -60,5 +60,5 @@ class MoveClients(PlainStep):
         switch, moves = self._switch, self._moves
         operation, origin = switch.operation, switch.origin.access.name
         direction = Direction(origin, operation.to, switch.client_url, switch.config.name, operation.epoch)
-        await name_target(moves, direction)
+        await name_target(moves, direction, hook_s=switch.config.limits.hook_s)
         self._is_hook_done = True

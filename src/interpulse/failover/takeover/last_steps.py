@@ -45,9 +45,9 @@ class MoveLostClients(PlainStep):
     async def act(self) -> None:
         """Write the file, run the program."""
         takeover = self._takeover
-        operation = takeover.operation
-        names = (takeover.lost.name, operation.to, takeover.client_url, takeover.config.name)
-        await name_target(takeover.config.clients, Direction(*names, operation.epoch))
+        operation, config = takeover.operation, takeover.config
+        names = (takeover.lost.name, operation.to, takeover.client_url, config.name)
+        await name_target(config.clients, Direction(*names, operation.epoch), hook_s=config.limits.hook_s)
         self._is_hook_done = True
 
 

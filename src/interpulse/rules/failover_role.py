@@ -31,6 +31,9 @@ MIGRATED_FIELD: Final = "migrated"
 """Field of the policies that marks a namespace as migrated."""
 
 _CONTROL_TOPICS: Final = "interpulse-failover-"
+HEARTBEAT: Final = "-heartbeat"
+"""End of the name of the topic whose messages are copied from the site that serves to the other one."""
+
 _LANE: Final = re.compile(r"interpulse\..+\..+-->.+\.e\d+(\..+)?")
 _SERVICE_URL: Final = re.compile(r"(pulsar|pulsar\+ssl)://[^\s;/?#]+")
 _CLUSTER: Final = re.compile(r"[-=:.\w]+")
@@ -279,6 +282,15 @@ def after_peer(stored: FailoverRole, peer_epoch: int) -> FailoverRole:
 def is_exempt(topic: TopicName) -> bool:
     """Return True for a topic that is served whatever the role: system topics, and those that control a failover."""
     return topic.is_system or topic.base.local_name.startswith(_CONTROL_TOPICS)
+
+
+def is_of_one_site(topic: TopicName) -> bool:
+    """Return True for a topic of a failover that each site has for itself, so that it is never copied.
+
+    It is held exclusively: a lane that found it before its policy was set would shut an operation out.
+    """
+    name = topic.base.local_name
+    return name.startswith(_CONTROL_TOPICS) and not name.endswith(HEARTBEAT)
 
 
 def suspended_creation(topic: TopicName, policies: NamespacePolicies | None) -> str:

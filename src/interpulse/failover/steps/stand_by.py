@@ -13,6 +13,7 @@ from interpulse.failover.switch import Switch
 from interpulse.model.errors import AlreadyExists
 from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
+from interpulse.rules.failover_role import HEARTBEAT
 
 _LIMIT_S: Final = 30
 
@@ -26,7 +27,7 @@ class StandBy(PlainStep):
 
     def __init__(self, switch: Switch) -> None:
         self._switch = switch
-        self._topic = TopicName.parse(f"{switch.config.control_topic}-heartbeat")
+        self._topic = TopicName.parse(f"{switch.config.control_topic}{HEARTBEAT}")
         self._sent: MessageId | None = None
         self._sent_at = 0.0
 

@@ -26,6 +26,7 @@ from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.replication.cluster_address import ClusterAddress
 from interpulse.replication.connect import broker_url, credentials_of, tls_of, web_url
+from interpulse.rules.failover_role import is_of_one_site
 from interpulse.rules.replication import remote_clusters
 from interpulse.spark.job.pipeline_config import PipelineConfig, PipelineConfigError, Selection
 from interpulse.wire.cursor_promise import REPLICATION_CURSORS
@@ -182,8 +183,16 @@ async def _topics_of(admin: AdminClient, namespace: NamespaceName, rules: Select
 
 
 def _is_copied(topic: TopicName, rules: Selection, *, named: bool = False) -> bool:
-    """Return True for a system topic only if the job includes them, or its own policies name clusters (``named``)."""
-    if not topic.is_persistent or (topic.is_system and not (rules.include_system_topics or named)):
+    """Return True for the topics that are copied.
+
+    System topics are if the job includes them, or if their own policies name clusters (``named``); those that a
+    failover keeps at each site are not.
+    """
+    if (
+        not topic.is_persistent
+        or is_of_one_site(topic)
+        or (topic.is_system and not (rules.include_system_topics or named))
+    ):
         return False
     return rules.exclude is None or re.search(rules.exclude, str(topic)) is None
 

@@ -118,6 +118,13 @@ async def test_system_topics_are_copied_where_the_job_is_told_to_or_clusters_are
     assert await selected(Source(["east", "west"], {"__change_events": ["east", "west"]})) == copied
 
 
+async def test_topics_that_a_failover_keeps_at_each_site_are_never_copied():
+    """The lease of an operation is exclusive there; the heartbeat is what a switch waits for."""
+    names = [f"interpulse-failover-orders{end}" for end in ("", "-reports", "-heartbeat")]
+    found = await selected(Source(["east"], dict.fromkeys(names, ("east", "west"))))
+    assert found == {"west": {"interpulse-failover-orders-heartbeat": 0}}
+
+
 TOKEN = {"authentication_plugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken"}
 BASIC = {"authentication_plugin": "org.apache.pulsar.client.impl.auth.AuthenticationBasic"}
 JO = '{"userId": "jo", "password": "word"}'

@@ -20,6 +20,8 @@ from interpulse.model.errors import Conflict, PulsarError
 log = logging.getLogger(__name__)
 
 _PAUSE_S: Final = 0.2
+_REVERT_S: Final = 30
+"""Time for which taking back a step is tried."""
 NO_LIMIT: Final = float("inf")
 
 
@@ -126,16 +128,25 @@ class Engine:
         await self._end(Outcome.DONE)
 
     async def take_back(self, steps: Sequence[Step]) -> None:
-        """Revert steps, the last one first, and end the operation. Raise OperationFailed if a cluster refuses."""
+        """Revert steps, the last one first, and end the operation.
+
+        Raise OperationFailed if a cluster refuses, or gives no answer for half a minute.
+        """
         for step in reversed(steps):
-            await self._note_begin(f"revert {step.name}")
-            try:
-                await step.revert()
-            except PulsarError as error:
-                raise OperationFailed(
-                    f"{step.shown} could not be taken back: {error}. undo tries again", Outcome.BROKEN_OFF
-                ) from error
+            await self._revert(step, self._seconds() + _REVERT_S)
         await self._end(Outcome.TAKEN_BACK)
+
+    async def _revert(self, step: Step, deadline: float) -> None:
+        await self._note_begin(f"revert {step.name}")
+        while True:
+            try:
+                return await step.revert()
+            except PulsarError as error:
+                if isinstance(error, Conflict) or self._seconds() >= deadline:
+                    raise OperationFailed(
+                        f"{step.shown} could not be taken back: {error}. undo tries again", Outcome.BROKEN_OFF
+                    ) from error
+            await asyncio.sleep(self._pause_s)
 
     async def _do(self, number: int, step: Step) -> None:
         begin = self._seconds()

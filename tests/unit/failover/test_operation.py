@@ -58,6 +58,7 @@ class Scripted:
         self.overdue = overdue
         self._world = world
         self.failures: list[Exception] = []
+        self.revert_failures: list[Exception] = []
         self.never_holds = False
 
     async def holds(self) -> Evidence | None:
@@ -75,6 +76,8 @@ class Scripted:
 
     async def revert(self) -> None:
         self._world.moment()
+        if self.revert_failures:
+            raise self.revert_failures.pop()
         self._world.reverts.append(self.name)
         self._world.done.discard(self.name)
 
@@ -235,3 +238,34 @@ async def test_lease_when_it_is_lost_then_nothing_more_is_done(tmp_path: Path) -
         await run(world, tmp_path, steps)
     assert caught.value.outcome is Outcome.BROKEN_OFF
     assert (world.acts, world.reverts) == (["lease", "fence"], [])
+
+
+def late_steps(world: World, failures: Sequence[Exception]) -> list[Scripted]:
+    """Steps of which the second is late, and the first cannot be taken back for some attempts."""
+    steps = [Scripted(world, name) for name in ("fence", "drain")]
+    steps[1].never_holds = True
+    steps[0].revert_failures = [*failures]
+    return steps
+
+
+async def test_take_back_when_a_site_is_away_for_a_moment_then_is_repeated(tmp_path: Path) -> None:
+    world = World()
+    with pytest.raises(OperationFailed) as caught:
+        await run(world, tmp_path, late_steps(world, [NotConnected("east is away")] * 3))
+    assert (caught.value.outcome, world.reverts) == (Outcome.TAKEN_BACK, ["drain", "fence"])
+    assert [record.get("step") for record in world.records].count("revert fence") == 1
+
+
+@pytest.mark.parametrize(
+    ("failures", "left"), [([NotConnected("east is away")] * 100, 60), ([Conflict("epoch 6")] * 2, 1)]
+)
+async def test_take_back_when_a_site_stays_away_or_refuses_then_undo_is_named(
+    tmp_path: Path, failures: list[Exception], left: int
+) -> None:
+    world = World()
+    steps = late_steps(world, failures)
+    with pytest.raises(OperationFailed, match=r"fence could not be taken back: .*\. undo tries again") as caught:
+        await run(world, tmp_path, steps)
+    assert caught.value.outcome is Outcome.BROKEN_OFF
+    assert len(steps[0].revert_failures) >= left
+    assert Journal.unfinished(tmp_path) is not None

@@ -7,16 +7,28 @@ a step for each topic is in ``operations/<id>.<step>.jsonl``, which appears comp
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from interpulse.failover.outcome import OperationFailed, Outcome
+
+log = logging.getLogger(__name__)
+
 BEGIN: Final = "begin"
 DONE: Final = "done"
 END: Final = "end"
 _START: Final = "operation"
+_MEMBERS: Final[Mapping[str, frozenset[str]]] = {
+    _START: frozenset(),
+    BEGIN: frozenset({"step", "at"}),
+    DONE: frozenset({"step", "at", "evidence"}),
+    END: frozenset({"outcome", "at"}),
+}
+"""Members that a line has besides its event. Those of the first line are of `Operation`."""
 
 
 @dataclass(frozen=True)
@@ -44,22 +56,23 @@ class Journal:
     """Journal of an operation. The constructor reads what is there; `create` begins a new one."""
 
     def __init__(self, path: Path) -> None:
+        """Read a journal. Raise OperationFailed that names the line if it cannot be used, and OSError."""
         self._path = path
         content = path.read_bytes()
         complete = content[: content.rfind(b"\n") + 1]
         if complete != content:  # the line that a kill cut off
             os.truncate(path, len(complete))
-        self._lines: list[dict[str, Any]] = [json.loads(line) for line in complete.splitlines()]
-        if not self._lines:
-            raise ValueError(f"{path} has no complete line: it was killed before it began, remove it")
-        self.operation = Operation.from_json(self._lines[0])
+        self._lines = [_parsed(path, number, line) for number, line in enumerate(complete.split(b"\n")[:-1], 1)]
+        try:
+            self.operation = Operation.from_json(self._lines[0] if self._lines else {})
+        except ValueError as error:
+            raise _unusable(path, 1, str(error)) from error
 
     @classmethod
     def create(cls, state: Path, operation: Operation) -> Journal:
         """Begin the journal of an operation below the directory of the pair."""
-        directory = state / "operations"
-        directory.mkdir(parents=True, exist_ok=True)
-        path = directory / f"{operation.id}.jsonl"
+        path = path_of(state, operation.id)
+        path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, _line({"event": _START, **asdict(operation)}))
         return cls(path)
 
@@ -67,19 +80,34 @@ class Journal:
     def taken_over(cls, state: Path, record: Mapping[str, Any]) -> Journal:
         """Begin the journal of an operation that another machine began, with the step that its last record names.
 
-        Raise ValueError for the record of no operation.
+        A journal that is here goes on. Raise ValueError for the record of no operation, and OperationFailed for a
+        journal that cannot be used.
         """
-        journal = cls.create(state, Operation.from_json(record))
+        operation = Operation.from_json(record)
+        if path_of(state, operation.id).exists():
+            return cls(path_of(state, operation.id))
+        journal = cls.create(state, operation)
         if "step" in record:
             journal.begin(str(record["step"]), str(record["at"]))
         return journal
 
     @classmethod
     def unfinished(cls, state: Path) -> Journal | None:
-        """Return the newest journal of the directory that has no end; None without one."""
+        """Return the newest journal of the directory that has no end; None without one.
+
+        A file that cannot be used is logged and left out: only its own operation needs it.
+        """
         paths = sorted((state / "operations").glob("*.jsonl"), reverse=True)
-        journals = (cls(path) for path in paths if path.name.count(".") == 1)
-        return next((journal for journal in journals if journal.outcome is None), None)
+        journals = map(cls._read_or_log, (path for path in paths if path.name.count(".") == 1))
+        return next((each for each in journals if each is not None and each.outcome is None), None)
+
+    @classmethod
+    def _read_or_log(cls, path: Path) -> Journal | None:
+        try:
+            return cls(path)
+        except OperationFailed as error:
+            log.warning("journal is left out reason=%s", error)
+            return None
 
     @property
     def last(self) -> Mapping[str, Any]:
@@ -127,6 +155,33 @@ class Journal:
             file.flush()
             os.fsync(file.fileno())
         self._lines.append(line)
+
+
+def path_of(state: Path, operation_id: str) -> Path:
+    """Return the path of the journal of an operation below the directory of the pair."""
+    return state / "operations" / f"{operation_id}.jsonl"
+
+
+def _parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    """Return a line. Raise OperationFailed if it is not one of a journal."""
+    try:
+        body = json.loads(line)
+    except ValueError as error:
+        raise _unusable(path, number, f"it is no JSON, {error}") from error
+    event = str(body.get("event")) if isinstance(body, dict) else ""
+    if event not in _MEMBERS:
+        raise _unusable(path, number, f"it has none of the events {', '.join(_MEMBERS)}")
+    if missing := _MEMBERS[event] - body.keys():
+        raise _unusable(path, number, f"the event {event} has no {', '.join(sorted(missing))}")
+    return dict(body)
+
+
+def _unusable(path: Path, number: int, reason: str) -> OperationFailed:
+    return OperationFailed(
+        f"{path} line {number} is not one of a journal: {reason}. Move the file away; if its operation is unfinished, "
+        "the same command with --resume goes on from what both sites show",
+        Outcome.REFUSED,
+    )
 
 
 def _line(body: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from interpulse.clock import iso_time, now_ms
 from interpulse.failover.control_topic import OPERATION, read_control_topic
-from interpulse.failover.journal import Journal, Operation
+from interpulse.failover.journal import Journal, Operation, path_of
 from interpulse.failover.our_site import OurSite
 from interpulse.failover.outcome import OperationFailed, Outcome
 from interpulse.failover.pair_config import PairConfig
@@ -157,7 +157,7 @@ def _goes_on(pair: Pair, kind: str, record: Mapping[str, Any]) -> bool:
 
 def _is_ended_here(pair: Pair, record: Mapping[str, Any]) -> bool:
     """Return True if the journal of this machine has the end of an operation that was not stored at the sites."""
-    path = pair.config.state / "operations" / f"{record['id']}.jsonl"
+    path = path_of(pair.config.state, str(record["id"]))
     return path.exists() and Journal(path).outcome is not None
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from interpulse.failover.journal import Journal, Operation, replace_file
+from interpulse.failover.journal import Journal, Operation, path_of, replace_file
+from interpulse.failover.outcome import OperationFailed, Outcome
 
 
 def test_journal_when_read_again_then_has_the_operation_and_its_evidence(tmp_path: Path, operation: Operation) -> None:
@@ -61,6 +62,42 @@ def test_journal_when_of_another_machine_then_has_the_step_of_its_record(tmp_pat
     assert again is not None
     assert (again.operation, again.begun, again.last["at"]) == (operation, {"drain"}, record["at"])
     assert Journal.taken_over(tmp_path / "fresh", asdict(operation)).begun == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"event": "done", "step"', r"no JSON, .*"),
+        (b"\xff", r"no JSON, .*"),
+        (b"[]", "none of the events operation, begin, done, end"),
+        (b'{"event": "pause"}', "none of the events operation, begin, done, end"),
+        (b'{"event": "done", "step": "fence"}', "the event done has no at, evidence"),
+    ],
+)
+def test_journal_when_a_line_is_broken_then_is_named_and_hinders_only_its_operation(
+    tmp_path: Path, operation: Operation, line: bytes, reason: str
+) -> None:
+    Journal.create(tmp_path, operation)
+    broken = Journal.create(tmp_path, replace(operation, id="20991130T210000-ab12cd"))
+    path = path_of(tmp_path, broken.operation.id)
+    path.write_bytes(path.read_bytes() + line + b"\n")
+    for read in (lambda: Journal(path), lambda: Journal.taken_over(tmp_path, asdict(broken.operation))):
+        with pytest.raises(
+            OperationFailed, match=rf"20991130T210000-ab12cd\.jsonl line 2 .*{reason}.* Move the file"
+        ) as error:
+            read()
+        assert error.value.outcome is Outcome.REFUSED
+    other = Journal.unfinished(tmp_path)
+    assert other is not None
+    assert other.operation == operation
+
+
+@pytest.mark.parametrize("content", [b"", b'{"event": "operation", "id": "x"}\n', b'{"event": "operation"'])
+def test_journal_when_it_has_no_operation_then_its_first_line_is_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(OperationFailed, match=r"x\.jsonl line 1 .*not the record of an operation"):
+        Journal(path)
 
 
 def test_evidence_when_written_again_then_is_replaced_as_a_whole(tmp_path: Path, operation: Operation) -> None:

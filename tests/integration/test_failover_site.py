@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from interpulse.failover.site import OURS, SiteAccess
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.testing import InProcessBroker
+from tests.support.waiting import SECONDS_MAX
 
 NAMESPACE = NamespaceName.parse("public/default")
 TOPIC = TopicName.parse("persistent://public/default/orders")
@@ -52,6 +54,17 @@ async def test_first_to_copy_when_entries_are_for_other_clusters_then_passes_the
     assert await site.first_to_copy(TOPIC, local[1], own[-1]) is None
     assert await site.first_to_copy(TOPIC, own[-1], own[-1]) is None
     assert await site.last_copied(TOPIC) == EARLIEST
+
+
+@pytest.mark.slow
+async def test_first_to_copy_when_everything_was_trimmed_then_there_is_none(site: SiteAccess) -> None:
+    """The fence position is that of an entry that is gone."""
+    own = await publish(site, 7, ["east"])
+    await site.admin.topics.unload(TOPIC)
+    async with asyncio.timeout(SECONDS_MAX):
+        while (await site.end(TOPIC)).entry >= 0:
+            await site.admin.topics.trim(TOPIC)
+    assert await site.first_to_copy(TOPIC, own[1], own[-1]) is None
 
 
 async def test_first_to_copy_when_the_last_copy_was_trimmed_then_looks_at_what_is_left(site: SiteAccess) -> None:

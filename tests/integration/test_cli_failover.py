@@ -131,8 +131,15 @@ async def test_commands_when_they_are_refused_then_end_with_their_code(pair: Cop
         await control.send("no record", key="operation")
         done = await run("status", path)
         assert "is no record of this command" in done.output
+        done = await run("status", path, "-o", "json")
+        assert [site["site"] for site in done.last["sites"]] == ["east", "west"]
+        assert (done.code, "west: the message" in done.last["operationUnknown"]) == (1, True)
         await control.send(None, key="operation")
     assert "is no record of this command" not in (await run("status", path)).output
+    without_token = pair.directory / "without-token.toml"
+    without_token.write_text(path.read_text().replace("[west]", '[west]\ntoken = "file:///absent.jwt"'))
+    done = await run("status", without_token, "-o", "json")
+    assert (done.code, done.last["outcome"]) == (2, "UNREACHABLE"), done
     path.write_text(path.read_text().replace(pair.addresses["west"].admin_url, "http://127.0.0.1:1"))
     done = await run("switch", path, "--to", "west", "--yes")
     assert (done.code, "west (west at " in done.errors) == (2, True)

@@ -6,7 +6,7 @@ import getpass
 import os
 import secrets
 import socket
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -48,7 +48,7 @@ class Pair:
         """Return the newest record of an operation on the control topics of both sites; None without one."""
         found = [await read_control_topic(site.access, self.config.control_topic) for site in self.sites.values()]
         records = [each[OPERATION] for each in found if OPERATION in each]
-        return max(records, key=lambda record: str(record["at"]), default=None)
+        return newest_record(records)
 
     async def next_epoch(self, record: Mapping[str, Any] | None) -> int:
         """Return an epoch above all that any site has seen."""
@@ -130,6 +130,11 @@ async def journal_of(pair: Pair, kind: str, to: str, *, is_resumed: bool) -> Jou
             Outcome.REFUSED,
         )
     return journal
+
+
+def newest_record(records: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Return the newest of the records at several sites; None without one."""
+    return max(records, key=lambda record: str(record["at"]), default=None)
 
 
 def is_unfinished(record: Mapping[str, Any] | None) -> bool:

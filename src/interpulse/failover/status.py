@@ -9,12 +9,13 @@ from typing import Any
 
 from interpulse.failover.control_topic import OPERATION, read_control_topic
 from interpulse.failover.outcome import OperationFailed, Outcome
-from interpulse.failover.pair import is_unfinished, site_of
+from interpulse.failover.pair import is_unfinished, newest_record, site_of
 from interpulse.failover.pair_config import PairConfig
 from interpulse.failover.reporting.reports import AtStake
 from interpulse.failover.reporting.stored import stake_of
 from interpulse.failover.site import Site, SiteAccess
 from interpulse.model.errors import PulsarError
+from interpulse.model.names import TopicName
 from interpulse.rules.failover_role import FailoverRole, Role
 
 
@@ -60,6 +61,8 @@ class PairStatus:
     name: str
     sites: Sequence[SiteStatus]
     operation: Mapping[str, Any] | None
+    operation_problem: str = ""
+    """Reason why the record of an operation cannot be read."""
     at_stake: AtStake | None = None
     stake_problem: str = ""
     """Reason why it is not known what is at stake."""
@@ -69,7 +72,8 @@ class PairStatus:
         """Return DONE if one site serves and a switch could begin."""
         if any(site.problem for site in self.sites):
             return Outcome.UNREACHABLE
-        is_calm = not any(site.closed or site.pending for site in self.sites) and not self.is_unfinished
+        is_clear = not (self.is_unfinished or self.operation_problem)
+        is_calm = is_clear and not any(site.closed or site.pending for site in self.sites)
         return Outcome.DONE if is_calm and sum(site.serves for site in self.sites) == 1 else Outcome.NOTICED
 
     @property
@@ -81,8 +85,9 @@ class PairStatus:
         """Return the object that ``-o json`` prints."""
         sites = [site.to_json() for site in self.sites]
         stake = None if self.at_stake is None else self.at_stake.to_json()
-        state = {"pair": self.name, "sites": sites, "operation": self.operation, "outcome": self.outcome.name}
-        return {**state, "atStake": stake, "atStakeUnknown": self.stake_problem or None}
+        problem = self.operation_problem or None
+        state = {"pair": self.name, "sites": sites, "operation": self.operation, "operationUnknown": problem}
+        return {**state, "outcome": self.outcome.name, "atStake": stake, "atStakeUnknown": self.stake_problem or None}
 
 
 async def pair_status(config: PairConfig) -> PairStatus:
@@ -92,18 +97,30 @@ async def pair_status(config: PairConfig) -> PairStatus:
         for name in config.sites:
             opened[name] = SiteAccess.of(config, name)
             closing.push_async_callback(opened[name].close)
-        sites: list[SiteStatus] = []
-        records: list[Mapping[str, Any]] = []
-        for name, access in opened.items():
-            try:
-                site = await site_of(access, config.name)
-                sites.append(await _status(site))
-                found = await read_control_topic(access, config.control_topic)
-                records += [found[OPERATION]] if OPERATION in found else []
-            except (OperationFailed, PulsarError) as error:
-                sites.append(SiteStatus(name, access.cluster, str(error)))
-        newest = max(records, key=lambda record: str(record["at"]), default=None)
-        return PairStatus(config.name, sites, newest, *await _stake(config, sites, opened))
+        sites = [await _status_or_problem(access, config.name) for access in opened.values()]
+        answering = [opened[site.name] for site in sites if not site.problem]
+        operation = await _operation(answering, config.control_topic)
+        return PairStatus(config.name, sites, *operation, *await _stake(config, sites, opened))
+
+
+async def _status_or_problem(access: SiteAccess, pair: str) -> SiteStatus:
+    try:
+        return await _status(await site_of(access, pair))
+    except (OperationFailed, PulsarError) as error:
+        return SiteStatus(access.name, access.cluster, str(error))
+
+
+async def _operation(sites: Sequence[SiteAccess], topic: TopicName) -> tuple[Mapping[str, Any] | None, str]:
+    """Return the newest record of an operation, and the reason why one cannot be read."""
+    records: list[Mapping[str, Any]] = []
+    problems: list[str] = []
+    for access in sites:
+        try:
+            found = await read_control_topic(access, topic)
+            records += [found[OPERATION]] if OPERATION in found else []
+        except (OperationFailed, PulsarError) as error:
+            problems.append(str(error))
+    return newest_record(records), "; ".join(problems)
 
 
 async def _stake(

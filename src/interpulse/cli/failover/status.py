@@ -40,7 +40,7 @@ def status(config_path: str, output: str) -> None:
             click.echo("\n".join(_lines(found)))
         return found.outcome
 
-    finish(run)
+    finish(run, output)
 
 
 def _lines(found: PairStatus) -> Iterator[str]:
@@ -53,7 +53,10 @@ def _lines(found: PairStatus) -> Iterator[str]:
         yield from _some(f"not copied from {site.name}", site.closed)
         yield from _some(f"acknowledgements not exchanged by {site.name}", site.pending)
     yield from _stake(found)
-    yield _operation(found)
+    if found.operation_problem:
+        yield f"Operation: not known, {found.operation_problem}"
+    else:
+        yield _operation(found)
 
 
 def _stake(found: PairStatus) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Step 8 of a switch: clients are sent to the target."""
+"""Step 8 of a switch: clients are sent to the target, and the origin serves no producer of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from interpulse.rules.failover_role import Role
 
 
 class MoveClients(PlainStep):
-    """The ways of ``[clients] move``. A program that was run and not noted is run again."""
+    """The ways of ``[clients] move``. A program that was run and not noted is run again.
+
+    The origin redirects, or stands by if redirects are no way: clients that are left there must not publish.
+    """
 
     name = "move clients"
     overdue = Outcome.BROKEN_OFF
@@ -26,7 +29,7 @@ class MoveClients(PlainStep):
     async def holds(self) -> Evidence | None:
         """Return the ways; None while one of them is not done."""
         moves = self._moves
-        if REDIRECT in moves.move and not await self._is_redirecting():
+        if not await self._is_left():
             return None
         if moves.file is not None and not is_written(moves.file, self._switch.client_url):
             return None
@@ -34,11 +37,11 @@ class MoveClients(PlainStep):
             return None
         return Evidence(", ".join(moves.move) or "nothing to do", {"move": list(moves.move)})
 
-    async def _is_redirecting(self) -> bool:
-        """Return True if the origin redirects every client. A cluster that cannot has nothing to do."""
+    async def _is_left(self) -> bool:
+        """Return True if the origin has the role in which it serves no producer, under the epoch of this switch."""
+        wanted = Role.MOVED if REDIRECT in self._moves.move else Role.STANDBY
         roles = (await self._switch.origin.roles()).values()
-        epoch = self._switch.operation.epoch
-        return all(role.role is Role.MOVED and role.epoch >= epoch for role in roles)
+        return all(role.role is wanted and role.epoch >= self._switch.operation.epoch for role in roles)
 
     async def act(self) -> None:
         """Redirect clients, write the file, run the program.
@@ -47,14 +50,17 @@ class MoveClients(PlainStep):
         """
         switch = self._switch
         if switch.origin.kind == OURS:
-            await self._redirect()
+            await self._leave()
         await self._name_the_target()
         if switch.origin.kind != OURS:
-            await self._redirect()
+            await self._leave()
 
-    async def _redirect(self) -> None:
+    async def _leave(self) -> None:
+        origin, epoch = self._switch.origin, self._switch.operation.epoch
         if REDIRECT in self._moves.move:
-            await self._switch.origin.redirect(self._switch.operation.epoch, self._switch.client_url)
+            await origin.redirect(epoch, self._switch.client_url)
+        else:
+            await origin.standby(epoch)
 
     async def _name_the_target(self) -> None:
         switch, moves = self._switch, self._moves

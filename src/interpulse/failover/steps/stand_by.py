@@ -1,4 +1,4 @@
-"""Step 9 of a switch: the origin stands by, and what the target takes arrives there."""
+"""Step 9 of a switch: what the target takes arrives at the origin, which stands by."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import Final
 
 from interpulse.failover.operation import Evidence
-from interpulse.failover.pair_config import REDIRECT
 from interpulse.failover.steps.plain_step import PlainStep
 from interpulse.failover.switch import Switch
 from interpulse.model.errors import AlreadyExists
@@ -37,10 +36,8 @@ class StandBy(PlainStep):
         return f"heartbeat {self._switch.target.access.name} -> {self._switch.origin.access.name}"
 
     async def act(self) -> None:
-        """Set the role, unless clients are redirected, and publish the heartbeat."""
+        """Publish the heartbeat."""
         switch = self._switch
-        if REDIRECT not in switch.config.clients.move:
-            await switch.origin.standby(switch.operation.epoch)
         with suppress(AlreadyExists):
             await switch.target.access.admin.topics.create(self._topic)
         producer = await switch.target.access.client.create_producer(str(self._topic))

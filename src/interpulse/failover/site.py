@@ -14,7 +14,7 @@ from interpulse.client.consuming.copied_entries import CopiedEntry, last_source
 from interpulse.client.consuming.entry_reader import Entry, EntryReader, ask_last_position
 from interpulse.failover.pair_config import PairConfig, SiteAddress
 from interpulse.in_turns import concurrently
-from interpulse.model.errors import DataLoss, NotFound
+from interpulse.model.errors import NotFound
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.acknowledgements import before
@@ -107,16 +107,8 @@ class SiteAccess(AsyncCloses):
         Copies from there, markers and entries that are meant for other clusters need no copy. A log of which everything
         was trimmed has none: its cursors have passed it.
         """
-        if upto.entry < 0 or after >= upto:
+        if upto.entry < 0 or after >= upto or (await self.end(topic)).entry < 0:
             return None
-        try:
-            return await self._first_to_copy(topic, after, upto)
-        except DataLoss:
-            if (await self.end(topic)).entry >= 0:
-                raise
-            return None
-
-    async def _first_to_copy(self, topic: TopicName, after: Position, upto: Position) -> Position | None:
         reader = EntryReader(self.client.session, topic, after=after, upto=upto, subscription_prefix=_READER)
         async with reader:
             await reader.open()

@@ -55,7 +55,7 @@ GOES_ON: Final = (Outcome.BROKEN_OFF, Outcome.TAKEN_BACK, Outcome.UNREACHABLE)
 SECONDS_MAX: Final = 1.5
 ATTEMPTS_MAX: Final = 10
 
-FAST, SLOW = range(2), range(2, 22)
+FAST, SLOW = range(1), range(1, 21)
 SEEDS = [int(os.environ["FAILOVER_SEED"])] if "FAILOVER_SEED" in os.environ else FAST
 
 

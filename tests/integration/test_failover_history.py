@@ -85,6 +85,7 @@ async def test_switch_by_the_command_when_recorded_then_its_history_is_clean(pla
     assert judge(await play.history()) == []
 
 
+@pytest.mark.slow
 async def test_rest_when_clients_are_idle_then_logs_do_not_grow(play: Play) -> None:
     await play.begin()
     await play.until_sent(10)
@@ -109,6 +110,7 @@ async def tail_of(play: Play) -> tuple[Listed, ...]:
     )
 
 
+@pytest.mark.slow
 async def test_takeover_by_hand_when_recorded_then_the_tail_is_the_difference(play: Play) -> None:
     addresses = [play.pair.brokers[site].service_url for site in ("east", "west")]
     failover = AutoFailover(addresses, fail_after=3, interval_s=0.05, timeout_s=2)

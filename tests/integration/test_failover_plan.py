@@ -77,6 +77,7 @@ async def publish(pair: CopyingPair) -> None:
     await producer.close()
 
 
+@pytest.mark.slow
 async def test_runbook_when_its_commands_are_run_in_order_then_the_pair_is_switched(
     pair: CopyingPair, runbook: Path, tmp_path: Path
 ) -> None:

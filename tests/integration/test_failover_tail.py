@@ -157,6 +157,7 @@ async def test_tail_when_nothing_was_copied_then_is_the_whole_log(play: Play, tm
     assert summary["topics"][0]["state"] == "same"
 
 
+@pytest.mark.slow
 async def test_tail_when_the_log_was_truncated_then_names_the_lost_positions(play: Play, tmp_path: Path) -> None:
     last, _ = await taken_over(play, [("k", "late")])
     await returned(play)

@@ -122,10 +122,17 @@ class Engine:
             except OperationFailed as failed:
                 if failed.outcome is Outcome.TAKEN_BACK:
                     await self.take_back(steps[: number + 1])
-                if failed.outcome is Outcome.REFUSED:
-                    await self._end(Outcome.REFUSED)
+                if failed.outcome in (Outcome.REFUSED, Outcome.UNREACHABLE):
+                    await self._end_unchanged(failed.outcome)
                 raise
         await self._end(Outcome.DONE)
+
+    async def _end_unchanged(self, outcome: Outcome) -> None:
+        """End an operation that has changed nothing. A site that cannot take the record learns it from the next one."""
+        try:
+            await self._end(outcome)
+        except OperationFailed as error:
+            log.warning("end of the operation is not recorded outcome=%s error=%s", outcome.name, error)
 
     async def take_back(self, steps: Sequence[Step]) -> None:
         """Revert steps, the last one first, and end the operation.
@@ -189,7 +196,8 @@ class Engine:
         if step.overdue is None:
             self.warnings.append(sentence)
             return Evidence(f"not seen in {step.limit_s:g} s", {"overdue": True})
-        raise OperationFailed(sentence, step.overdue)
+        is_unasked = problem and step.overdue is Outcome.REFUSED
+        raise OperationFailed(sentence, Outcome.UNREACHABLE if is_unasked else step.overdue)
 
     async def _note_begin(self, step: str) -> None:
         self._journal.begin(step, self._iso_now())

@@ -269,3 +269,24 @@ async def test_take_back_when_a_site_stays_away_or_refuses_then_undo_is_named(
     assert caught.value.outcome is Outcome.BROKEN_OFF
     assert len(steps[0].revert_failures) >= left
     assert Journal.unfinished(tmp_path) is not None
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+async def test_step_that_refuses_when_a_cluster_cannot_be_asked_then_nothing_is_refused(
+    tmp_path: Path, is_recorded: bool
+) -> None:
+    """Exit code 2 says that a cluster could not be asked, 3 that it was and the answer is no."""
+    world = World()
+    steps = [Scripted(world, "lease"), Scripted(world, "preflight", overdue=Outcome.REFUSED)]
+    steps[1].failures = [NotConnected("west is away")] * 100
+
+    async def lost(body: Mapping[str, Any]) -> None:
+        if "outcome" in body:
+            raise OperationFailed("The lease is lost", Outcome.BROKEN_OFF)
+
+    if not is_recorded:
+        world.record = lost  # type: ignore[method-assign]
+    with pytest.raises(OperationFailed, match="west is away") as caught:
+        await run(world, tmp_path, steps)
+    assert (caught.value.outcome, world.reverts) == (Outcome.UNREACHABLE, [])
+    assert Journal.unfinished(tmp_path) is None

@@ -133,8 +133,11 @@ async def journal_of(pair: Pair, kind: str, to: str, *, is_resumed: bool) -> Jou
 
 
 def newest_record(records: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Return the newest of the records at several sites; None without one."""
-    return max(records, key=lambda record: str(record["at"]), default=None)
+    """Return the newest of the records at several sites; None without one.
+
+    A later operation has a higher epoch. Times order the events of one operation alone: clocks of machines differ.
+    """
+    return max(records, key=lambda each: (int(each["epoch"]), "outcome" in each, str(each["at"])), default=None)
 
 
 def is_unfinished(record: Mapping[str, Any] | None) -> bool:
@@ -143,14 +146,18 @@ def is_unfinished(record: Mapping[str, Any] | None) -> bool:
 
 
 def unfinished_here(pair: Pair, record: Mapping[str, Any] | None) -> Journal | None:
-    """Return the unfinished journal of this machine, unless ``record`` says that it was finished elsewhere."""
+    """Return the unfinished journal of this machine, unless ``record`` says that it was finished elsewhere.
+
+    A journal whose operation has a lower epoch than the record, or the same one, which it did not come to record, is
+    superseded.
+    """
     journal = Journal.unfinished(pair.config.state)
-    if journal is None or record is None or record["at"] <= str(journal.last.get("at", journal.operation.began)):
+    if journal is None or record is None:
         return journal
-    if record["id"] == journal.operation.id and is_unfinished(record):
+    is_same = record["id"] == journal.operation.id
+    if is_unfinished(record) if is_same else int(record["epoch"]) < journal.operation.epoch:
         return journal
-    ended = record["outcome"] if record["id"] == journal.operation.id else SUPERSEDED
-    journal.end(str(ended), iso_time(now_ms()))
+    journal.end(str(record["outcome"]) if is_same else SUPERSEDED, iso_time(now_ms()))
     return None
 
 

@@ -17,10 +17,11 @@ from interpulse.failover.pair import opened_pair
 from interpulse.failover.pair_config import PairConfig, parse_pair_config
 from interpulse.failover.reporting.reporter import Reporter
 from interpulse.failover.reporting.reports import AtStake
-from interpulse.failover.reporting.stored import last_reports, reports_topic, stake_of
+from interpulse.failover.reporting.stored import last_reports, read_reports, reports_topic, stake_of
 from interpulse.failover.reporting.watching import Watch
 from interpulse.failover.site import SiteAccess
 from interpulse.failover.status import pair_status
+from interpulse.model.names import TopicName
 from interpulse.testing import ClusterPair
 from tests.scenarios.compacted_reports import newest_reports_survive_compaction
 from tests.support.copying_pair import PARTITIONS, TOPIC, CopyingPair, copying_pair
@@ -137,6 +138,47 @@ async def test_site_when_it_goes_away_and_comes_back_then_is_said_once(tmp_path:
             assert (await until_at_stake(config, 0)).topics == 2
     assert lines[1].startswith("orders: west does not answer since ")
     assert lines[2].startswith("orders: west answers again after ")
+
+
+async def test_site_when_it_answers_and_stores_nothing_then_is_said_once(pair: CopyingPair) -> None:
+    config, lines = pair.config(report_interval_ms=20), list[str]()
+    topic = reports_topic(config)
+    holder = await pair.clients["west"].create_producer(str(topic), access_mode="exclusive")
+    async with watched(config, lines):
+        await eventually(lambda: len(lines) == 2)
+        for number in range(5):
+            await publish(pair, 0, 1)
+            async with SiteAccess.of(config, "east") as east, asyncio.timeout(SECONDS_MAX):
+                while True:
+                    reports, _ = await read_reports(east, topic)
+                    if TOPIC.partition(0) in reports and reports[TOPIC.partition(0)].messages == number + 1:
+                        break
+        assert len(lines) == 2, lines
+        await holder.close()
+        await eventually(lambda: len(lines) == 3)
+        await until_at_stake(config, 0)
+    assert lines[1].startswith("orders: west stores no reports since ")
+    assert lines[2].startswith("orders: west stores reports again after ")
+
+
+async def test_topic_when_deleted_then_its_report_and_looks_are_dropped(pair: CopyingPair) -> None:
+    config, name = pair.config(report_interval_ms=20), TopicName.parse("persistent://public/default/short")
+    topic = reports_topic(config)
+    await pair.admins["east"].topics.create(name)
+    async with watched(config, []), SiteAccess.of(config, "west") as west, asyncio.timeout(SECONDS_MAX):
+        while name not in (await read_reports(west, topic))[0]:
+            pass
+        await pair.admins["east"].topics.delete(name, force=True)
+        while name in (await read_reports(west, topic))[0]:
+            pass
+    async with SiteAccess.of(config, "east") as east, SiteAccess.of(config, "west") as west:
+        await pair.admins["east"].topics.create(name)
+        reporter = Reporter(east, west, requests_per_second=10_000)
+        await reporter.look()
+        assert name in reporter._looks
+        await pair.admins["east"].topics.delete(name, force=True)
+        await reporter.look()
+        assert (reporter.gone, name in reporter._looks, name in reporter.reports) == ({name}, False, False)
 
 
 async def test_looks_when_nothing_changes_then_cost_one_request_for_each_topic(pair: CopyingPair) -> None:

@@ -37,6 +37,9 @@ class Reporter:
         self.reports: dict[TopicName, Report] = {}
         """Newest report of each topic-partition."""
 
+        self.gone: frozenset[TopicName] = frozenset()
+        """Topic-partitions that were deleted between the last two looks."""
+
         self.asks_copies = True
         """False while the other site is away: its newest copies are those of the last look."""
 
@@ -52,7 +55,10 @@ class Reporter:
         """
         topics = await self.paced(self.site.topics, len(self.site.namespaces))
         stats = await self._stats(topics)
-        self.reports = {topic: report for topic, report in self.reports.items() if topic in stats}
+        self.gone = frozenset(self.reports.keys() - stats.keys())
+        for topic in self.gone:
+            del self.reports[topic]
+            self._looks.pop(topic, None)
         made = await concurrently(lambda topic: self._report(topic, stats[topic]), stats, limit=_AT_ONCE)
         changed = {
             topic: report

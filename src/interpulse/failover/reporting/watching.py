@@ -28,12 +28,18 @@ _SEND_TIMEOUT_MS: Final = 5000
 _TOTALS_MS: Final = 60_000
 _ROLES_MS: Final = 5000
 
+Records = dict[str, Mapping[str, Any] | None]
+"""Reports by their keys; None for those of topic-partitions that are gone."""
+
 Say = Callable[[str], None]
 """Function that prints a line."""
 
 
 class Watch:
-    """Reports of a pair, until `run` is stopped. A site that goes away is said once, and once when it is back."""
+    """Reports of a pair, until `run` is stopped.
+
+    A site that goes away, or stores no reports, is said once, and once when it is back.
+    """
 
     def __init__(self, config: PairConfig, say: Say, clock: Callable[[], int] = now_ms) -> None:
         self._config = config
@@ -42,6 +48,7 @@ class Watch:
         self._sites = {name: SiteAccess.of(config, name) for name in config.sites}
         self._stores = {name: ReportStore(site, reports_topic(config)) for name, site in self._sites.items()}
         self._away: dict[str, int] = {}
+        self._unstored: dict[str, int] = {}
         self._returning: dict[str, asyncio.Task[None]] = {}
         self._reporter: Reporter | None = None
         self._roles_ms = self._totals_ms = 0
@@ -75,7 +82,8 @@ class Watch:
             self._note_away(reporter.site.name, error)
             return
         self._note_back(reporter.site.name)
-        records: dict[str, Mapping[str, Any]] = {key_of(topic): each.to_json() for topic, each in changed.items()}
+        records: Records = {key_of(topic): each.to_json() for topic, each in changed.items()}
+        records |= {key_of(topic): None for topic in reporter.gone}
         is_minute = self._clock() - self._totals_ms >= _TOTALS_MS
         if is_minute:
             self._totals_ms = self._clock()
@@ -108,10 +116,13 @@ class Watch:
         self._say(f"{self._config.name}: {name} serves; what {other.name} has not copied is reported")
         return Reporter(site, other, self._config.limits.requests_per_second, self._clock)
 
-    async def _store(self, name: str, records: Mapping[str, Mapping[str, Any]], *, is_minute: bool) -> None:
-        """Store records at a site. One that was away gets all reports, as soon as it answers."""
-        if name in self._away:
-            if name not in self._returning or self._returning[name].done():
+    async def _store(self, name: str, records: Records, *, is_minute: bool) -> None:
+        """Store records at a site. One that was away gets all reports, as soon as it takes them."""
+        if name in self._away or name in self._unstored:
+            before = self._returning.get(name)
+            if before is None or before.done():
+                if before is not None:
+                    before.result()
                 self._returning[name] = asyncio.create_task(self._bring_back(name))
             return
         try:
@@ -119,14 +130,32 @@ class Watch:
             if is_minute:
                 await self._stores[name].compact()
         except PulsarError as error:
-            self._note_away(name, error)
+            await self._note_refusal(name, error)
 
     async def _bring_back(self, name: str) -> None:
         assert self._reporter is not None, "it has made the records"
         reports = {key_of(topic): each.to_json() for topic, each in self._reporter.reports.items()}
-        with suppress(PulsarError):
+        try:
             await self._stores[name].write({**reports, TOTALS: self._reporter.totals().to_json()})
-            self._note_back(name)
+        except PulsarError as error:
+            await self._note_refusal(name, error)
+            return
+        self._note_back(name)
+        since = self._unstored.pop(name, None)
+        if since is not None:
+            self._say(f"{self._config.name}: {name} stores reports again after {(self._clock() - since) / 1000:.0f} s")
+
+    async def _note_refusal(self, name: str, error: PulsarError) -> None:
+        """Say that a site is away, or that it answers and does not store reports."""
+        try:
+            await self._sites[name].admin.brokers.version()
+        except PulsarError as silence:
+            self._note_away(name, silence)
+            return
+        self._note_back(name)
+        if name not in self._unstored:
+            self._unstored[name] = self._clock()
+            self._say(f"{self._config.name}: {name} stores no reports since {iso_time(self._clock())}: {error}")
 
     def _note_away(self, name: str, error: PulsarError) -> None:
         if name not in self._away:
@@ -154,15 +183,19 @@ class ReportStore:
         self._topic = topic
         self._producer: Producer | None = None
 
-    async def write(self, records: Mapping[str, Mapping[str, Any]]) -> None:
-        """Store records under their keys. Raise the site's error; the next call opens the producer again."""
+    async def write(self, records: Records) -> None:
+        """Store records under their keys, and tombstones for those that are None.
+
+        Raise the site's error; the next call opens the producer again.
+        """
         try:
             if self._producer is None:
                 await prepare_reports_topic(self._site, self._topic)
                 self._producer = await self._site.client.create_producer(
                     str(self._topic), send_timeout_ms=_SEND_TIMEOUT_MS
                 )
-            sends = [self._producer.send(json.dumps(body), key=key) for key, body in records.items()]
+            bodies = {key: None if body is None else json.dumps(body) for key, body in records.items()}
+            sends = [self._producer.send(body, key=key) for key, body in bodies.items()]
             await asyncio.gather(*sends)
         except PulsarError:
             await self.close()

@@ -37,11 +37,6 @@ class Gap:
 
     reason: str
 
-    @property
-    def duration_ms(self) -> int | None:
-        """Milliseconds until the topic was fenced again; None while the gap lasts."""
-        return None if self.ended_ms is None else self.ended_ms - self.began_ms
-
     def __str__(self) -> str:
         end = "now" if self.ended_ms is None else iso_time(self.ended_ms)
         return f"{self.topic} was not fenced from {iso_time(self.began_ms)} to {end}: {self.reason}"

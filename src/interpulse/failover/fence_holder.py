@@ -75,33 +75,22 @@ class FenceHolder(AsyncCloses):
         self._looked_ms = 0
         self._looking: asyncio.Task[None] | None = None
 
-    async def hold(self, *, progress: Callable[[int, int], None] = lambda open_count, total: None) -> int:
+    async def hold(self) -> int:
         """Fence every topic, and return the time at which all fences were open, in milliseconds since 1970.
 
-        Auto-creation of the namespaces is off from here on: read it before with :func:`auto_creation`. ``progress``
-        gets the number of open fences and of topics. Raise the first refusal; the other fences are closed then.
+        Auto-creation of the namespaces is off from here on: read it before with :func:`auto_creation`. Raise the first
+        refusal; the other fences are closed then.
         """
         for namespace in self._access.namespaces:
             await self._access.admin.namespaces.set_auto_topic_creation(namespace, _NO_CREATION)
         try:
             await self._cover()
-            await self._open_all(progress)
+            await concurrently(self._open, self._idle_fences(), limit=_AT_ONCE)
         except BaseException:
             await self._close_fences()
             raise
         self._looking = self._session.spawn(self._look_on())
         return self._clock()
-
-    async def _open_all(self, progress: Callable[[int, int], None]) -> None:
-        total, done = len(self._fences), 0
-
-        async def open_one(fence: Fence) -> None:
-            nonlocal done
-            await self._open(fence)
-            done += 1
-            progress(done, total)
-
-        await concurrently(open_one, self._idle_fences(), limit=_AT_ONCE)
 
     @property
     def topics(self) -> list[TopicName]:
@@ -127,13 +116,8 @@ class FenceHolder(AsyncCloses):
         topics = self.topics
         return dict(zip(topics, await concurrently(self._access.end, topics, limit=_AT_ONCE), strict=True))
 
-    async def release(self, before: AutoCreation) -> None:
-        """Let producers in again and put auto-creation back as it was before. The holder may not be used again."""
-        await self.close()
-        await restore_auto_creation(self._access.admin, before)
-
     async def close(self) -> None:
-        """Let producers in again. Auto-creation stays off; see :meth:`release`."""
+        """Let producers in again. Auto-creation stays off: put it back by :func:`restore_auto_creation`."""
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)

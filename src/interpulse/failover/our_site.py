@@ -9,13 +9,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from interpulse.failover.site import OURS, Fence, SiteAccess, SubscriptionLook
+from interpulse.failover.site import OURS, REPLICATING, Fence, SiteAccess, SubscriptionLook
 from interpulse.in_turns import concurrently
 from interpulse.model.ids import Position
 from interpulse.model.names import NamespaceName
 from interpulse.rules.failover_role import FailoverRole, Role, stored_role
 
-_REPLICATING: Final = "REPLICATING"
 _SYNCED: Final = "SYNCED"
 
 
@@ -40,7 +39,7 @@ class OurSite:
         records = await self._records(cluster)
         unreported = {"state": "no job reports it", "remedy": "see interpulse-admin namespaces replication-status"}
         found = {str(topic): records.get(str(topic), unreported) for topic in await self.access.topics()}
-        return {topic: _sentence(record) for topic, record in found.items() if record["state"] != _REPLICATING}
+        return {topic: _sentence(record) for topic, record in found.items() if record["state"] != REPLICATING}
 
     async def pending_ways(self, cluster: str) -> dict[str, str]:
         """Return the topic-partitions whose subscriptions are not in the state SYNCED, or have something pending."""

@@ -23,6 +23,9 @@ from interpulse.rules.failover_role import FailoverRole, is_exempt
 
 OURS: Final = "ours"
 REAL: Final = "real"
+REPLICATING: Final = "REPLICATING"
+"""State of a topic-partition that is copied, as replication jobs report it."""
+
 _AT_ONCE: Final = 64
 _READER: Final = "interpulse-failover"
 

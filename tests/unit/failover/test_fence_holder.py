@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from interpulse.client.admin.admin_client import AdminClient
-from interpulse.failover.fence_holder import FenceHolder, auto_creation
+from interpulse.failover.fence_holder import FenceHolder, auto_creation, restore_auto_creation
 from interpulse.failover.pair_config import SiteAddress
 from interpulse.failover.site import SiteAccess
 from interpulse.model.errors import AuthorizationError, ServiceNotReady, TopicNotFound
@@ -99,22 +99,22 @@ def refuse(broker: ScriptedBroker, topic: str, refusal: Exception) -> None:
 async def test_hold_when_namespaces_have_topics_then_fences_all_but_system_and_exempt_ones(
     broker: ScriptedBroker, records: Records, holder: FenceHolder
 ) -> None:
-    steps: list[tuple[int, int]] = []
-    await holder.hold(progress=lambda done, total: steps.append((done, total)))
+    await holder.hold()
     assert locals_of(holder.topics) == ["paid-partition-0", "paid-partition-1", "sent"]
     assert {command.producer.producer_name for command in broker.all_of(PRODUCER)} == {"interpulse.fence.orders.e5"}
-    assert (holder.open_topics, holder.gaps(), steps) == ([], [], [(1, 3), (2, 3), (3, 3)])
+    assert (holder.open_topics, holder.gaps()) == ([], [])
     assert records.overrides == {ORDERS: AutoTopicCreation(False), BILLING: AutoTopicCreation(False)}
     broker.last = (7, 3)
     assert await holder.positions() == dict.fromkeys(holder.topics, Position(7, 3))
 
 
-async def test_release_when_overrides_were_read_before_then_restores_them(
+async def test_close_when_overrides_were_read_before_then_they_can_be_put_back(
     broker: ScriptedBroker, records: Records, access: SiteAccess, holder: FenceHolder
 ) -> None:
     before = await auto_creation(access.admin, [ORDERS, BILLING])
     await holder.hold()
-    await holder.release(before)
+    await holder.close()
+    await restore_auto_creation(access.admin, before)
     assert records.overrides == {ORDERS: OVERRIDE, BILLING: None}
     assert broker.count(CLOSE) == 3
 

@@ -87,9 +87,12 @@ async def last_source(
         return None
     for tail in tails:
         after = EARLIEST if tail is None else Position(end.ledger, max(-1, end.entry - tail))
-        wanted = [copy.source async for copy in copied_entries(session, topic, after, end) if is_wanted(copy)]
-        if wanted:
-            return max(wanted)
+        last = EARLIEST
+        async for copy in copied_entries(session, topic, after, end):
+            if is_wanted(copy):
+                last = max(last, copy.source)
+        if last > EARLIEST:
+            return last
     return None
 
 

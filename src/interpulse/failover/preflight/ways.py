@@ -8,12 +8,12 @@ from typing import Final
 from interpulse.failover.preflight.facts import PairFacts, ReplicatorFacts, SiteFacts, WayRecord
 from interpulse.failover.preflight.findings import CheckKind, Finding
 from interpulse.failover.preflight.shell_commands import admin_command
+from interpulse.failover.site import REPLICATING
 from interpulse.model.adjustments import Severity
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.copy import is_lane_between
 from interpulse.rules.failover_role import is_lane
 
-_REPLICATING: Final = "REPLICATING"
 _NONE: Final = ReplicatorFacts()
 
 
@@ -26,7 +26,7 @@ def record_of(source: SiteFacts, target: SiteFacts, topic: TopicName) -> WayReco
 def is_copied(source: SiteFacts, target: SiteFacts, topic: TopicName) -> bool:
     """Return True if a job or a replicator copies this topic-partition at the moment."""
     record = record_of(source, target, topic)
-    if record is not None and record.state == _REPLICATING:
+    if record is not None and record.state == REPLICATING:
         return True
     here, there = source.topics.get(topic), target.topics.get(topic)
     sends = here is not None and here.replicators.get(target.cluster, _NONE).sends

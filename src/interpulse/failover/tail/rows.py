@@ -68,11 +68,6 @@ class CopiedPositions:
         index = bisect_right(self._spans, position, key=itemgetter(0)) - 1
         return index >= 0 and position <= self._spans[index].last
 
-    @property
-    def span_count(self) -> int:
-        """Number of spans that are held."""
-        return len(self._spans)
-
 
 def tail_messages(topic: str, entry: Entry, cursors: Mapping[str, Acknowledgements]) -> Iterator[TailMessage]:
     """Yield the messages of an entry of the lost site, whose subscriptions are ``cursors``.

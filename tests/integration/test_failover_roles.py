@@ -86,6 +86,10 @@ async def test_namespace_when_closed_to_a_cluster_then_its_lanes_go_and_clients_
         published(client, 0, b"local")
         await set_role(pulsar_broker, "active", 5)
         job.ask(commands.producer(1, 2, TOPIC, name=LANE))
+    reply = await set_role(pulsar_broker, "active", 5, holdConsumersFor=60)
+    assert reply.json["role"].startswith("active;epoch=5;consumersFrom=")
+    reply = await set_role(pulsar_broker, "active", 5, holdConsumersFor=3601)
+    assert (reply.status, "holdConsumersFor must be between 0 and 3600" in reply.reason) == (400, True)
     reply = await set_role(pulsar_broker, "active", 5, closedTo="e;x")
     assert (reply.status, "closedTo must be the name of a cluster" in reply.reason) == (400, True)
 

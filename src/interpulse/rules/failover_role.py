@@ -38,6 +38,9 @@ _LANE: Final = re.compile(r"interpulse\..+\..+-->.+\.e\d+(\..+)?")
 _SERVICE_URL: Final = re.compile(r"(pulsar|pulsar\+ssl)://[^\s;/?#]+")
 _CLUSTER: Final = re.compile(r"[-=:.\w]+")
 _CLOSED: Final = ":closed"
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+HOLD_SECONDS_MAX: Final = 3600
+"""Longest time for which consumers may be held."""
 _SHOWN_MAX: Final = 200
 
 
@@ -97,13 +100,14 @@ class FailoverRole:
     """ISO time at which the role was set; "" if it is not known."""
     closed_to: str = ""
     """Name of the cluster whose copies are refused, by lanes as by replicators; "" if every cluster may copy."""
+    consumers_from: str = ""
+    """ISO time until which consumers of replicated subscriptions are refused; "" if they are served."""
     unconfirmed_by: str = ""
     """Name of the peer cluster that has to confirm the stored role first; "" if none has to."""
 
     def __str__(self) -> str:
-        return ";".join(
-            (self.role, f"epoch={self.epoch}", *(f"{name}={value}" for name, value in (*self._urls(), *self._closed())))
-        )
+        fields = (*self._urls(), *self._refused())
+        return ";".join((self.role, f"epoch={self.epoch}", *(f"{name}={value}" for name, value in fields)))
 
     def _urls(self) -> list[tuple[str, str]]:
         urls = [("url", self.service_url or self.service_url_tls)]
@@ -111,8 +115,13 @@ class FailoverRole:
             urls.append(("urlTls", self.service_url_tls))
         return [(name, url) for name, url in urls if url]
 
-    def _closed(self) -> list[tuple[str, str]]:
-        return [("lanesFrom", f"{self.closed_to}{_CLOSED}")] if self.closed_to else []
+    def _refused(self) -> list[tuple[str, str]]:
+        lanes = [("lanesFrom", f"{self.closed_to}{_CLOSED}")] if self.closed_to else []
+        return [*lanes, ("consumersFrom", self.consumers_from)] if self.consumers_from else lanes
+
+    def holds_consumers(self, time: str) -> bool:
+        """Return True if consumers of replicated subscriptions are refused at an ISO time."""
+        return time < self.consumers_from
 
     def stored(self) -> str:
         """Return the value of the property."""
@@ -152,7 +161,10 @@ def parse_role(text: str) -> FailoverRole:
     if lanes and not (lanes.endswith(_CLOSED) and _is_cluster_name(lanes.removesuffix(_CLOSED))):
         raise _malformed(text, f"lanesFrom must be a cluster name followed by {_CLOSED}")
     closed_to, since = lanes.removesuffix(_CLOSED), values.get("since", "")
-    return FailoverRole(role, epoch, *_by_scheme(url, url_tls), ready == "true", since, closed_to)
+    consumers_from = values.get("consumersFrom", "")
+    if consumers_from and not _TIME.fullmatch(consumers_from):
+        raise _malformed(text, "consumersFrom must be a time in UTC such as 2026-11-21T08:18:27.372Z")
+    return FailoverRole(role, epoch, *_by_scheme(url, url_tls), ready == "true", since, closed_to, consumers_from)
 
 
 def make_role(

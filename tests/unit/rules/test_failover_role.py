@@ -48,6 +48,7 @@ STORED: list[tuple[str, FailoverRole]] = [
     (f"moved;epoch=4;url={WEST};urlTls={WEST_TLS}", FailoverRole(Role.MOVED, 4, WEST, WEST_TLS)),
     ("active;epoch=5;lanesFrom=east:closed", FailoverRole(Role.ACTIVE, 5, closed_to="east")),
     (f"moved;epoch=4;url={WEST};lanesFrom=a:b:closed", FailoverRole(Role.MOVED, 4, WEST, closed_to="a:b")),
+    (f"active;epoch=5;consumersFrom={SINCE}", FailoverRole(Role.ACTIVE, 5, consumers_from=SINCE)),
 ]
 MALFORMED = [
     ("", "'' is none of active, fenced, standby, moved"),
@@ -63,6 +64,7 @@ MALFORMED = [
     (f"fenced;epoch=4;url={WEST}", "only moved has a url, not fenced"),
     ("active;epoch=4;lanesFrom=east", "lanesFrom must be a cluster name followed by :closed"),
     ("active;epoch=4;lanesFrom=:closed", "lanesFrom must be a cluster name followed by :closed"),
+    ("active;epoch=4;consumersFrom=soon", "consumersFrom must be a time in UTC such as"),
     (f"moved;epoch=4;url={WEST};subscriptionsReady=yes", "subscriptionsReady must be true or false"),
 ]
 
@@ -104,6 +106,13 @@ def test_role_when_closed_to_no_cluster_name_then_refused() -> None:
     assert str(make_role(Role.ACTIVE, 5, closed_to="east")) == "active;epoch=5;lanesFrom=east:closed"
     with pytest.raises(InvalidRequest, match=r"closedTo must be the name of a cluster, not 'a;b'"):
         make_role(Role.ACTIVE, 5, closed_to="a;b")
+
+
+def test_consumers_when_held_then_refused_until_that_time() -> None:
+    role = FailoverRole(Role.ACTIVE, 5, consumers_from=SINCE)
+    times = ("2026-11-30T14:59:59.999Z", SINCE, "2026-11-30T15:00:00.001Z")
+    assert [role.holds_consumers(time) for time in times] == [True, False, False]
+    assert not ACTIVE.holds_consumers(SINCE)
 
 
 def test_lane_when_from_a_cluster_then_recognised_by_its_name() -> None:

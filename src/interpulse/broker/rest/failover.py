@@ -18,7 +18,15 @@ from interpulse.model.clusters import ClusterMigration
 from interpulse.model.errors import InvalidRequest, PreconditionFailed
 from interpulse.model.names import PERSISTENT, TopicName
 from interpulse.model.operations import Clusters, Namespaces
-from interpulse.rules.failover_role import URL_PROPERTY, FailoverRole, Role, Treatment, is_exempt, make_role
+from interpulse.rules.failover_role import (
+    HOLD_SECONDS_MAX,
+    URL_PROPERTY,
+    FailoverRole,
+    Role,
+    Treatment,
+    is_exempt,
+    make_role,
+)
 
 
 async def get_role(call: Call) -> Answer:
@@ -63,7 +71,15 @@ async def _requested_role(call: Call) -> FailoverRole:
     if role is Role.MOVED and not (url or url_tls):
         url = (await call.context.namespaces.get_policies(call.namespace)).properties.get(URL_PROPERTY, "")
     ready, closed_to = body.get("subscriptionsReady", False), body.get("closedTo", "")
-    return make_role(role, epoch, url=url, url_tls=url_tls, ready=ready, closed_to=closed_to)
+    made = make_role(role, epoch, url=url, url_tls=url_tls, ready=ready, closed_to=closed_to)
+    return replace(made, consumers_from=_consumers_from(call, body.get("holdConsumersFor", 0)))
+
+
+def _consumers_from(call: Call, seconds: int) -> str:
+    """Return the time at which consumers are served again, by the clock of this broker; "" for 0 seconds."""
+    if not 0 <= seconds <= HOLD_SECONDS_MAX:
+        raise InvalidRequest(f"holdConsumersFor must be between 0 and {HOLD_SECONDS_MAX} seconds, not {seconds}")
+    return call.context.failover_roles.time_in(seconds) if seconds else ""
 
 
 async def _applied_everywhere(call: Call, role: FailoverRole) -> list[dict[str, Any]]:

@@ -77,6 +77,10 @@ class FailoverRoles:
             for namespace in map(NamespaceName.parse, await self._namespaces.list(tenant)):
                 await self.of_policies(namespace, await self._namespaces.find_policies(namespace))
 
+    def time_in(self, seconds: int) -> str:
+        """Return the ISO time that it is in so many seconds, by the clock of this broker."""
+        return iso_time(self._clock.now_ms() + seconds * 1000)
+
     async def set(self, namespace: NamespaceName, role: FailoverRole) -> None:
         """Store a role. Raise NamespaceNotFound, and Conflict if the stored epoch is higher."""
         since = iso_time(self._clock.now_ms())

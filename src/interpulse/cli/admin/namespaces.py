@@ -102,6 +102,9 @@ _ready = click.option(
     help="That site has the subscriptions with their acknowledgements: redirect consumers before they have drained.",
 )
 _closed_to = click.option("--closed-to", metavar="CLUSTER", help="Refuse copies from this cluster.")
+_hold = click.option(
+    "--hold-consumers-for", type=COUNT, metavar="SECONDS", help="Refuse consumers of replicated subscriptions so long."
+)
 
 _call(
     "update-migration-state",
@@ -120,6 +123,7 @@ _call(
     _url_tls,
     _ready,
     _closed_to,
+    _hold,
     show=print_json,
 )
 

@@ -190,14 +190,17 @@ class NamespacesAdmin:
         url_tls: str | None = None,
         subscriptions_ready: bool = False,
         closed_to: str | None = None,
+        hold_consumers_for: int | None = None,
     ) -> dict[str, Any]:
         """Set the role ``active``, ``fenced``, ``standby`` or ``moved``, and wait until all brokers have applied it.
 
         Return ``role``, ``closedProducers``, and as ``positions`` the last position of every persistent topic unless
         local producers are served. With ``closed_to`` copies from that cluster are refused, by lanes as by replicators;
-        without it they are taken again. Raise Conflict if the stored epoch is higher.
+        without it they are taken again. For the seconds ``hold_consumers_for`` consumers of replicated subscriptions
+        are closed and refused; the next call ends that. Raise Conflict if the stored epoch is higher.
         """
         fields = {"role": role, "epoch": epoch, "url": url, "urlTls": url_tls, "closedTo": closed_to}
+        fields["holdConsumersFor"] = hold_consumers_for
         body = {key: value for key, value in fields.items() if value is not None}
         body["subscriptionsReady"] = subscriptions_ready
         return await ask(self._http, Namespaces.SET_FAILOVER_ROLE, namespace, read=record, body=body)

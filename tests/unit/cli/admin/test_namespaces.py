@@ -209,5 +209,7 @@ def test_failover_role_when_set_then_prints_the_positions(web: StubWeb, run_admi
     closed = ("--role", "active", "--epoch", "5", "--closed-to", "east")
     run_admin("namespaces", "set-failover-role", "t/ns", *closed)
     assert web.last.body == {"role": "active", "epoch": 5, "closedTo": "east", "subscriptionsReady": False}
+    run_admin("namespaces", "set-failover-role", "t/ns", *closed[:4], "--hold-consumers-for", "9")
+    assert web.last.body == {"role": "active", "epoch": 5, "holdConsumersFor": 9, "subscriptionsReady": False}
     web.answer("GET", f"{ROOT}/failover", {"role": "active;epoch=0", "epoch": 0, "since": None})
     assert '"role" : "active;epoch=0"' in run_admin("namespaces", "get-failover-role", "t/ns").stdout

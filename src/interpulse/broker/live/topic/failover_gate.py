@@ -15,6 +15,7 @@ from interpulse.broker.live.api import ProducerRequest, SubscribeRequest, TopicH
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.topic.topic_clients import TopicClients
+from interpulse.clock import iso_time
 from interpulse.model.errors import PersistenceError, PulsarError, ServiceNotReady, TopicMoved
 from interpulse.model.names import TopicName
 from interpulse.rules.failover_role import Role, Treatment, is_lane, is_lane_from
@@ -33,6 +34,9 @@ class GatedSubscription(Protocol):
 
     @property
     def consumers(self) -> Sequence[Consumer]: ...
+
+    replicate_state: bool
+    """True if the acknowledgements are exchanged with other clusters."""
 
     @property
     def drained(self) -> bool:
@@ -84,9 +88,14 @@ class FailoverGate:
         Where consumers are redirected, one whose subscription has a backlog is served until it is drained.
         """
         treatment = self._consumers()
+        subscription = self._topic.subscriptions.get(request.subscription)
+        if self._is_held(request, subscription):
+            raise ServiceNotReady(
+                f"{self.role.about(self._topic.name)}: consumers of {request.subscription} are served from "
+                f"{self.role.consumers_from} on, when the acknowledgements of the other site are here"
+            )
         if treatment is Treatment.SERVED or self._is_exempt(request):
             return
-        subscription = self._topic.subscriptions.get(request.subscription)
         if treatment is Treatment.REFUSED or subscription is None or self._may_go(subscription):
             raise self._refusal(treatment)
 
@@ -105,6 +114,7 @@ class FailoverGate:
         """Apply the role of new settings; on return the clients that it does not serve are closed."""
         if settings.role != self.role:
             self.role, self.closed_producers = settings.role, 0
+        self._close_held_consumers()
         if self.role.serving.producers is not Treatment.SERVED or self.role.closed_to:
             await self._close_producers()
         treatment = self._consumers()
@@ -113,6 +123,12 @@ class FailoverGate:
         elif treatment is Treatment.REFUSED:
             for consumer in self._local_consumers():
                 consumer.close_by_broker()
+
+    def _close_held_consumers(self) -> None:
+        for subscription in list(self._topic.subscriptions.values()):
+            for consumer in list(subscription.consumers):
+                if self._is_held(consumer.request, subscription):
+                    consumer.close_by_broker()
 
     async def _close_producers(self) -> None:
         role = self.role
@@ -181,6 +197,17 @@ class FailoverGate:
             await self._redirect_consumers()
         except PulsarError as error:
             log.warning("consumers not redirected, retrying every second topic=%s error=%s", self._topic.name, error)
+
+    def _is_held(self, request: SubscribeRequest, subscription: GatedSubscription | None) -> bool:
+        """Return True for a consumer that must not receive copies before their acknowledgements are here."""
+        is_marked = request.replicate_state or (subscription is not None and subscription.replicate_state)
+        return (
+            is_marked
+            and request.durable
+            and bool(self.role.consumers_from)
+            and not self._is_exempt(request)
+            and self.role.holds_consumers(iso_time(self._host.now_ms()))
+        )
 
     def _consumers(self) -> Treatment:
         if self.role.role is Role.STANDBY and not self._topic.settings.standby_consumers_allowed:

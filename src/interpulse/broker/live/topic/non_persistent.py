@@ -109,6 +109,7 @@ class NonPersistentSubscription:
     """The consumers of one subscription, and the choice of the next one."""
 
     drained = True
+    replicate_state = False
 
     def __init__(self, topic: NonPersistentTopic, name: str, sub_type: SubType) -> None:
         self.name = name

@@ -66,7 +66,11 @@ CLUSTER_URL: Final = Body(
 
 FAILOVER_ROLE: Final = Body(
     "a failover role",
-    {"role": STRING, "epoch": LONG, "url": STRING, "urlTls": STRING, "subscriptionsReady": FLAG, "closedTo": STRING},
+    {
+        **dict.fromkeys(("role", "url", "urlTls", "closedTo"), STRING),
+        **dict.fromkeys(("epoch", "holdConsumersFor"), LONG),
+        "subscriptionsReady": FLAG,
+    },
 )
 
 FAILURE_DOMAIN: Final = Body("a failure domain", {"brokers": STRINGS})

@@ -10,6 +10,7 @@ import pytest
 from interpulse.broker.live.api import AccessMode, ProducerRequest, TopicSettings
 from interpulse.broker.live.topic import failover_gate
 from interpulse.model.errors import ServiceNotReady, TopicMoved
+from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
 from interpulse.rules.failover_role import FailoverRole, Role
 from interpulse.wire.cursor_promise import ENTRY_READER_PROPERTY
@@ -65,6 +66,24 @@ async def test_way_when_closed_to_a_cluster_then_its_copies_go_and_others_stay(b
         await bench.producer(topic, producer_id=5, **east)
     await topic.apply(TopicSettings(role=FailoverRole(Role.ACTIVE, 5)))
     await bench.producer(topic, LANE, producer_id=5)
+
+
+async def test_consumers_when_held_then_those_of_replicated_subscriptions_wait_until_the_time(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await bench.registry.open(PERSISTENT)
+    _, marked = await bench.consumer(topic, "m", replicate_state=True)
+    _, own = await bench.consumer(topic, "own", consumer_id=2)
+    _, reader = await bench.consumer(topic, "r", consumer_id=3, durable=False, start_message_id=MessageId(-1, -1))
+    until = "2100-01-01T00:00:00.000Z"
+    await topic.apply(TopicSettings(role=FailoverRole(Role.ACTIVE, 5, consumers_from=until)))
+    assert (marked.closed, own.closed, reader.closed) == ([1], [], [])
+    for name, replicated in (("m", False), ("new", True)):
+        with pytest.raises(ServiceNotReady, match=f"consumers of {name} are served from {until} on"):
+            await bench.consumer(topic, name, consumer_id=4, replicate_state=replicated)
+    await bench.consumer(topic, "r2", consumer_id=5, replicate_state=True, metadata={ENTRY_READER_PROPERTY: "true"})
+    monkeypatch.setattr(bench.registry, "now_ms", lambda: 4_102_444_800_000)
+    await bench.consumer(topic, "m", consumer_id=4)
 
 
 async def test_fence_when_entries_are_on_their_way_then_each_has_its_receipt_before_the_end(

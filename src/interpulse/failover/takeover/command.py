@@ -16,7 +16,7 @@ from interpulse.failover.pair_config import PairConfig
 from interpulse.failover.running import Result, engine
 from interpulse.failover.site import SiteAccess
 from interpulse.failover.switch import serves_any
-from interpulse.failover.takeover.incidents import Incidents
+from interpulse.failover.takeover.incidents import refuse_open_incidents
 from interpulse.failover.takeover.probing import Probing, probed
 from interpulse.failover.takeover.steps import takeover_steps
 from interpulse.failover.takeover.takeover import Confirm, Takeover
@@ -42,7 +42,7 @@ async def take_over(
         pair = await closing.enter_async_context(opened_survivor(config, to))
         target = _of_ours(pair, to)
         probing = await _probed(target, lost, config, even_if_alive=even_if_alive)
-        _refuse_open_incidents(config)
+        refuse_open_incidents(config.state)
         lease = await closing.enter_async_context(Lease(config.control_topic, holder(), iso_time(now_ms())))
         await lease.acquire([target.access], f"takeover-by-{to}")
         journal = await journal_of(pair, TAKEOVER, to, is_resumed=is_resumed)
@@ -88,17 +88,3 @@ async def _probed(target: OurSite, lost: SiteAccess, config: PairConfig, *, even
         "Nothing was changed; --even-if-alive takes over all the same",
         Outcome.REFUSED,
     )
-
-
-def _refuse_open_incidents(config: PairConfig) -> None:
-    """Raise OperationFailed if an incident is open that is not the one of an unfinished takeover."""
-    incidents, journal = Incidents(config.state), Journal.unfinished(config.state)
-    own = journal.operation.epoch if journal is not None and journal.operation.kind == TAKEOVER else None
-    others = [epoch for epoch in incidents.open_epochs() if epoch != own]
-    if others:
-        directory = incidents.directory(others[0])
-        raise OperationFailed(
-            f"The incident of epoch {others[0]} is open: {directory} has no after.json. Its lost site may have "
-            "messages that are nowhere else; put a file after.json there once they are looked after",
-            Outcome.REFUSED,
-        )

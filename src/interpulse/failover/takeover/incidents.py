@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from interpulse.failover.journal import replace_file
+from interpulse.failover.journal import Journal, replace_file
+from interpulse.failover.outcome import OperationFailed, Outcome
+from interpulse.failover.pair import TAKEOVER
 
 _BEFORE: Final = "before.json"
 _AFTER: Final = "after.json"
@@ -48,7 +50,27 @@ class Incidents:
         found = [path.parent for path in self._directory.glob(f"*/{_BEFORE}") if path.parent.name.isdecimal()]
         return sorted(int(path.name) for path in found if not (path / _AFTER).exists())
 
+    def after(self, epoch: int) -> dict[str, Any] | None:
+        """Return the record with which an incident was closed; None while it is open."""
+        path = self.directory(epoch) / _AFTER
+        body: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        return body
+
     def _write(self, epoch: int, name: str, body: Mapping[str, Any]) -> None:
         directory = self.directory(epoch)
         directory.mkdir(parents=True, exist_ok=True)
         replace_file(directory / name, json.dumps(body, ensure_ascii=False) + "\n")
+
+
+def refuse_open_incidents(state: Path) -> None:
+    """Raise OperationFailed if an incident is open that is not the one of an unfinished takeover."""
+    incidents, journal = Incidents(state), Journal.unfinished(state)
+    own = journal.operation.epoch if journal is not None and journal.operation.kind == TAKEOVER else None
+    others = [epoch for epoch in incidents.open_epochs() if epoch != own]
+    if others:
+        raise OperationFailed(
+            f"The incident of epoch {others[0]} is open: {incidents.directory(others[0])} has no after.json. Its lost "
+            "site may have messages that are nowhere else: merge them with reconcile when that site is back, or put "
+            "a file after.json there once they are looked after",
+            Outcome.REFUSED,
+        )

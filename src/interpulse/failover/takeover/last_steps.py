@@ -1,4 +1,4 @@
-"""Steps 5, 7 and 8 of a takeover: subscriptions, clients, and the report with which the way is opened again."""
+"""Steps 5, 7 and 8 of a takeover: subscriptions, clients, and the report."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class MoveLostClients(PlainStep):
 class TakeoverReport(PlainStep):
     """The times of the takeover beside its journal.
 
-    The way is opened with it: what the lost site still has arrives when that site is back.
+    The way stays closed until `reconcile` has listed what the lost site still has: docs/decisions/0037.
     """
 
     name = "report"
@@ -65,18 +65,16 @@ class TakeoverReport(PlainStep):
         self._is_written = False
 
     async def holds(self) -> Evidence | None:
-        """Return the directory of the incident; None until this run has written the report and the way is open."""
+        """Return the directory of the incident; None until this run has written the report."""
         takeover = self._takeover
-        roles = (await takeover.target.roles()).values()
-        if not self._is_written or any(role.closed_to for role in roles):
+        if not self._is_written:
             return None
         directory = takeover.incidents.directory(takeover.operation.epoch)
-        return Evidence(f"{directory}; {takeover.lost.name} -> {takeover.operation.to} is open", takeover.times())
+        return Evidence(f"{directory}; reconcile when {takeover.lost.name} is back", takeover.times())
 
     async def act(self) -> None:
-        """Open the way and write the report."""
+        """Write the report."""
         takeover = self._takeover
-        await takeover.target.open_way()
         row = {**asdict(takeover.operation), **takeover.times(), "warnings": takeover.warnings}
         takeover.journal.write_evidence(self.name, [row])
         self._is_written = True

@@ -11,13 +11,23 @@ from interpulse.failover.lease import Lease
 from interpulse.failover.operation import Progress, Step
 from interpulse.failover.our_site import OurSite
 from interpulse.failover.outcome import OperationFailed, Outcome
-from interpulse.failover.pair import SWITCH, TAKEOVER, Pair, holder, is_unfinished, journal_of, unfinished_here
+from interpulse.failover.pair import (
+    RECONCILE,
+    SWITCH,
+    TAKEOVER,
+    Pair,
+    holder,
+    is_unfinished,
+    journal_of,
+    unfinished_here,
+)
 from interpulse.failover.running import Result, engine
 from interpulse.failover.steps import switch_steps
 from interpulse.failover.steps.fence_origin import FenceOrigin
 from interpulse.failover.steps.report import outage_s
 from interpulse.failover.switch import Switch, highest_epoch
 from interpulse.failover.takeover.close_way import CloseWay
+from interpulse.failover.takeover.incidents import refuse_open_incidents
 from interpulse.failover.takeover.probing import Probing
 from interpulse.failover.takeover.takeover import Takeover
 from interpulse.rules.failover_role import Role
@@ -54,6 +64,7 @@ async def switch(
     Errors of the preflight of the ``accepted`` kinds do not refuse it.
     """
     target, origin = pair.site(to), pair.site(pair.config.other(to))
+    refuse_open_incidents(pair.config.state)
     async with Lease(pair.config.control_topic, holder(), iso_time(now_ms())) as lease:
         await lease.acquire([target.access, origin.access], f"switch-to-{to}")
         journal = await journal_of(pair, SWITCH, to, is_resumed=is_resumed)
@@ -81,6 +92,11 @@ async def undo(pair: Pair, progress: Progress) -> Result:
         if journal is None:
             raise OperationFailed(f"{pair.config.name} has no unfinished switch to take back", Outcome.REFUSED)
         to = journal.operation.to
+        if journal.operation.kind == RECONCILE:
+            raise OperationFailed(
+                f"A reconcile adds messages to {to} and takes none away, so it is not taken back: give it again",
+                Outcome.REFUSED,
+            )
         state = Switch(pair.config, journal, pair.site(pair.config.other(to)), pair.site(to), time.monotonic)
         if await state.is_begun_to_promote():
             origin = state.origin.access.name

@@ -114,9 +114,16 @@ class OurSite:
         """Refuse copies from a cluster, whatever the roles are. On return everything that arrived is stored."""
         await self._store({name: replace(role, closed_to=cluster) for name, role in (await self.roles()).items()})
 
-    async def open_way(self) -> None:
-        """Take copies from every cluster."""
-        await self.close_way("")
+    async def open_way(self, *, hold_s: int = 0) -> None:
+        """Take copies from every cluster. For ``hold_s`` consumers of replicated subscriptions are closed and refused.
+
+        The hold is in force before the first copy can come.
+        """
+        await self._store({name: replace(role, closed_to="") for name, role in (await self.roles()).items()}, hold_s)
+
+    async def serve_consumers(self) -> None:
+        """End the hold of `open_way`."""
+        await self._store(await self.roles())
 
     async def close(self) -> None:
         """End nothing: the brokers hold the fence."""
@@ -127,8 +134,8 @@ class OurSite:
             lambda namespace: admin.set_failover_role(namespace, role, epoch, **fields), self.access.namespaces
         )
 
-    async def _store(self, roles: Mapping[NamespaceName, FailoverRole]) -> None:
-        """Set roles with all their fields."""
+    async def _store(self, roles: Mapping[NamespaceName, FailoverRole], hold_s: int = 0) -> None:
+        """Set roles with all their fields but a hold of consumers, which is of ``hold_s`` from now on."""
         admin = self.access.admin.namespaces
 
         async def store(name: NamespaceName) -> None:
@@ -141,6 +148,7 @@ class OurSite:
                 url_tls=role.service_url_tls or None,
                 subscriptions_ready=role.subscriptions_ready,
                 closed_to=role.closed_to or None,
+                hold_consumers_for=hold_s or None,
             )
 
         await concurrently(store, roles)

@@ -25,6 +25,7 @@ from interpulse.replication.connect import misnamed
 
 SWITCH: Final = "switch"
 TAKEOVER: Final = "takeover"
+RECONCILE: Final = "reconcile"
 SUPERSEDED: Final = "SUPERSEDED"
 """Outcome of an operation that a later one replaced."""
 
@@ -107,13 +108,13 @@ async def opened_survivor(config: PairConfig, name: str) -> AsyncGenerator[Pair]
 async def journal_of(pair: Pair, kind: str, to: str, *, is_resumed: bool) -> Journal:
     """Return the journal of the operation that is unfinished, or of a new one. The lease is held.
 
-    A takeover supersedes a switch that the loss of a site has interrupted.
+    A takeover supersedes what the loss of a site has interrupted.
 
     Raise OperationFailed for another unfinished operation, and for one of another machine unless it ``is_resumed``.
     """
     record = await pair.last_record()
     journal = unfinished_here(pair, record)
-    if kind == TAKEOVER and journal is not None and journal.operation.kind == SWITCH:
+    if kind == TAKEOVER and journal is not None and journal.operation.kind != TAKEOVER:
         journal.end(SUPERSEDED, iso_time(now_ms()))
         journal = None
     if journal is None and record is not None and _goes_on(pair, kind, record):
@@ -124,9 +125,11 @@ async def journal_of(pair: Pair, kind: str, to: str, *, is_resumed: bool) -> Jou
         return Journal.create(pair.config.state, new_operation(kind, to, await pair.next_epoch(record)))
     unfinished = journal.operation
     if (unfinished.kind, unfinished.to) != (kind, to):
+        again = RECONCILE if unfinished.kind == RECONCILE else f"{unfinished.kind} --to {unfinished.to}"
+        remedy = f"give {again} again" if unfinished.kind == RECONCILE else f"give {again} again, or undo,"
         raise OperationFailed(
-            f"The {unfinished.kind} to {unfinished.to} of {unfinished.began} is unfinished: give {unfinished.kind} "
-            f"--to {unfinished.to} again, or undo, before another {kind}",
+            f"The {unfinished.kind} to {unfinished.to} of {unfinished.began} is unfinished: {remedy} before another "
+            f"{kind}",
             Outcome.REFUSED,
         )
     return journal
@@ -163,7 +166,7 @@ def unfinished_here(pair: Pair, record: Mapping[str, Any] | None) -> Journal | N
 
 def _goes_on(pair: Pair, kind: str, record: Mapping[str, Any]) -> bool:
     """Return True for the record of an unfinished operation of another machine that this kind does not supersede."""
-    is_superseded = kind == TAKEOVER and record["kind"] == SWITCH
+    is_superseded = kind == TAKEOVER and record["kind"] != TAKEOVER
     return is_unfinished(record) and not is_superseded and not _is_ended_here(pair, record)
 
 

@@ -67,6 +67,8 @@ class PairLimits:
     """Time after which a switch goes on although consumers still acknowledge."""
     hook_s: int = 60
     """Time after which the program that moves clients is killed."""
+    hold_s: int = 60
+    """Time for which consumers may be held while a tail is merged with its acknowledgements."""
     report_interval_ms: int = 1000
     """Milliseconds between two reports of what is not copied yet."""
     probes: int = 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from interpulse.clock import iso_time, now_ms
 from interpulse.failover.journal import Journal, Operation
@@ -23,6 +24,8 @@ class Result:
     warnings: Sequence[str] = field(default=())
     times: Mapping[str, str | None] = field(default_factory=dict)
     """Times of a takeover (RFC 3339): ``reported``, ``detected``, ``confirmed`` and ``promoted``."""
+    incident: Mapping[str, Any] | None = None
+    """Record with which a reconcile has closed an incident."""
 
 
 def engine(journal: Journal, lease: Lease, progress: Progress) -> Engine:

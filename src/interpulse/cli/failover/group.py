@@ -8,9 +8,11 @@ from interpulse.terminal.lazy import LazyCommand, LazyGroup
 
 _ROOM = "interpulse.cli.failover"
 _COMMANDS = {
+    "back": LazyCommand(f"{_ROOM}.reconcile:back", "Reconcile if need be, then switch back."),
     "check": LazyCommand(f"{_ROOM}.check:check", "Check if the sites are ready for a switch."),
     "init": LazyCommand(f"{_ROOM}.operations:init", "Let the first site serve, and the other one stand by."),
     "plan": LazyCommand(f"{_ROOM}.plan:plan", "Write the runbook of a switch; nothing is changed."),
+    "reconcile": LazyCommand(f"{_ROOM}.reconcile:reconcile", "Merge what a takeover left behind; both sites answer."),
     "status": LazyCommand(f"{_ROOM}.status:status", "Show roles, copies under way, and the last operation."),
     "switch": LazyCommand(f"{_ROOM}.operations:switch", "Switch to the other site without loss; both answer."),
     "tail": LazyCommand(f"{_ROOM}.tail:tail", "List the messages that a takeover left behind."),

@@ -87,7 +87,7 @@ def switch(
         lines = ProgressLines(config.name, progress_form, on_error=output == "json")
         async with opened_pair(config) as pair:
             result = await commands.switch(pair, site, lines, is_resumed=is_resumed, waits=waits, accepted=accepted)
-        _print_result(result, output)
+        print_result(result, output)
         return result.outcome
 
     finish(run, output)
@@ -113,7 +113,7 @@ def undo(config_path: str, is_confirmed: bool, output: str, progress_form: str) 
         lines = ProgressLines(config.name, progress_form, on_error=output == "json")
         async with opened_pair(config) as pair:
             result = await commands.undo(pair, lines)
-        _print_result(result, output)
+        print_result(result, output)
         return result.outcome
 
     finish(run, output)
@@ -142,7 +142,8 @@ class ProgressLines:
             click.echo(f"{number:2} {step.shown:<22} {seconds:6.1f} s  {evidence.text}", err=self._on_error)
 
 
-def _print_result(result: Result, output: str) -> None:
+def print_result(result: Result, output: str) -> None:
+    """Print the end of a switch."""
     operation = result.operation
     if output == "json":
         shown = None if operation is None else {"id": operation.id, "to": operation.to, "epoch": operation.epoch}

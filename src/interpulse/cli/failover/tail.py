@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,13 +54,19 @@ async def _summary(config: PairConfig, epoch: int | None, *, is_again: bool) -> 
     """Return the directory of an incident, and the sums of its list. Raise OperationFailed without an incident."""
     from interpulse.failover.outcome import OperationFailed, Outcome
     from interpulse.failover.tail.incident import Incident, IncidentError, incident_directory
-    from interpulse.failover.tail.listing import listed_before
+    from interpulse.failover.tail.listing import MERGED, listed_before
 
     try:
         directory = incident_directory(config.state, epoch)
         incident = Incident.load(directory)
     except IncidentError as error:
         raise OperationFailed(str(error), Outcome.REFUSED) from error
+    if is_again and (directory / MERGED).exists():
+        raise OperationFailed(
+            f"{directory / MERGED} is there: reconcile merges this list, or has merged it, so it is kept. Leave out "
+            "--again",
+            Outcome.REFUSED,
+        )
     summary = None if is_again else listed_before(directory)
     return directory, await _list(config, incident, directory) if summary is None else summary
 
@@ -83,13 +89,18 @@ def _lines(pair: str, directory: Path, summary: Mapping[str, Any], rows_max: int
         f"{len(summary['topics'])} topic-partitions at {summary['lost']}, {summary['conflicts']} keys in conflict; "
         f"listed {summary['listed']}"
     )
-    for lost in summary["lostPositions"]:
-        upto = f"up to {lost['upto']}" if lost["upto"] else "of unknown number"
-        yield f"LOST ({lost['state']}): {lost['topic']}: positions behind {lost['after']} {upto}"
+    yield from lost_lines(summary["lostPositions"])
     if left:
         columns = ("topic", "messages", "bytes", "conflicts")
         yield to_rows(columns, [[each[column] for column in columns] for each in left])
         yield from _messages(directory / TAIL, rows_max, summary["messages"])
+
+
+def lost_lines(positions: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a line for each topic-partition of which positions are lost."""
+    for lost in positions:
+        upto = f"up to {lost['upto']}" if lost["upto"] else "of unknown number"
+        yield f"LOST ({lost['state']}): {lost['topic']}: positions behind {lost['after']} {upto}"
 
 
 def _messages(path: Path, rows_max: int, count: int) -> Iterator[str]:

@@ -17,10 +17,13 @@ from interpulse.failover.tail.incident import Incident, LastCopy
 from interpulse.failover.tail.reading import copied_since, cursors_of, local_keys, tail_of, topic_state
 from interpulse.failover.tail.rows import KeyedMessage, conflicts, keyed
 from interpulse.failover.tail.sameness import Lost
+from interpulse.model.ids import Position
 from interpulse.replication.acknowledgements import Acknowledgements
 
 TAIL: Final = "tail.jsonl"
 CONFLICTS: Final = "conflicts.jsonl"
+MERGED: Final = "reconcile.json"
+"""File of an incident whose list `reconcile` merges, or has merged."""
 _SUMMARY: Final = "tail-summary.json"
 
 Write = Callable[[Mapping[str, Any]], None]
@@ -38,6 +41,10 @@ class TopicTail:
     oldest_ms: int | None
     """Publish time of the first message of the tail."""
     lost: Lost | None
+    after: Position
+    """Position at the lost site behind which the tail begins."""
+    copies_after: Position
+    """Position at the site that serves behind which copies of the tail and messages since the promotion are."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the members that ``-o json`` prints."""
@@ -49,6 +56,8 @@ class TopicTail:
             "conflicts": self.conflicts,
             "oldest": self.oldest_ms,
             "lost": self.lost and self.lost.to_json(),
+            "after": str(self.after),
+            "copiesAfter": str(self.copies_after),
         }
 
 
@@ -100,7 +109,9 @@ async def _list_topic(
     found = list(conflicts(str(last.topic), keys, await local_keys(serving, state, keys))) if keys else []
     for conflict in found:
         conflicting(conflict.to_json())
-    return TopicTail(str(last.topic), str(state.state), messages, size, len(found), oldest, state.lost)
+    copies_after = state.copy if last.promoted is None else last.promoted
+    sums = messages, size, len(found), oldest, state.lost
+    return TopicTail(str(last.topic), str(state.state), *sums, state.start, copies_after)
 
 
 def _summary(incident: Incident, topics: list[TopicTail]) -> dict[str, Any]:

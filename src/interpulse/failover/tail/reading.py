@@ -53,7 +53,7 @@ class TopicState:
 
 async def topic_state(lost: SiteAccess, serving: SiteAccess, last: LastCopy) -> TopicState:
     """Compare a topic-partition of the lost site, which answers again, with its last copy."""
-    end, copies_end = await _end(lost, last.topic), await _end(serving, last.topic)
+    end, copies_end = await end_of(lost, last.topic), await end_of(serving, last.topic)
     there, copy = await _copy_at(serving, last, copies_end)
     original = None if last.copied == EARLIEST else await _first_from(lost, last.topic, last.copied, end)
     first = original and original.position
@@ -62,7 +62,7 @@ async def topic_state(lost: SiteAccess, serving: SiteAccess, last: LastCopy) -> 
     return TopicState(last, end, there, copies_end, _start(last, state, end, first), state, gone)
 
 
-async def _end(site: SiteAccess, topic: TopicName) -> Position:
+async def end_of(site: SiteAccess, topic: TopicName) -> Position:
     """Return the last position, also of a log of which nothing is left; EARLIEST without a topic."""
     try:
         last = await site.end(topic)
@@ -126,13 +126,30 @@ async def copied_since(serving: SiteAccess, state: TopicState) -> CopiedPosition
     """Return the positions at the lost site of all entries from the start of the tail that have a copy."""
     copied = CopiedPositions()
     after = state.copy if state.last.first is None else EARLIEST
-    async with aclosing(_entries(serving, state.last.topic, after, state.copies_end)) as entries:
+    async with aclosing(copies_in(serving, state.last.topic, after, state.copies_end)) as copies:
+        async for source, _ in copies:
+            copied.add(source)
+    return copied
+
+
+async def copies_in(
+    site: SiteAccess, topic: TopicName, after: Position, upto: Position
+) -> AsyncGenerator[tuple[Position, Entry]]:
+    """Yield the copies of a part of a log, each with the position of its original at the other site."""
+    async with aclosing(_entries(site, topic, after, upto)) as entries:
         async for entry in entries:
             metadata = entry.parsed.metadata
-            is_copy = serving.is_copy(metadata.replicated_from, metadata.producer_name)
+            is_copy = site.is_copy(metadata.replicated_from, metadata.producer_name)
             if is_copy and (positions := source_positions(metadata)):
-                copied.add(positions[-1])
-    return copied
+                yield positions[-1], entry
+
+
+async def originals_in(site: SiteAccess, topic: TopicName, after: Position, upto: Position) -> AsyncGenerator[Entry]:
+    """Yield the entries of a part of a log that have to be copied to the other site."""
+    async with aclosing(_entries(site, topic, after, upto)) as entries:
+        async for entry in entries:
+            if skip_reason(entry.parsed.metadata, site.other_cluster) is None:
+                yield entry
 
 
 async def tail_of(
@@ -140,9 +157,9 @@ async def tail_of(
 ) -> AsyncIterator[TailMessage]:
     """Yield the messages that have to be copied from the lost site and have no copy, in its order."""
     topic = str(state.last.topic)
-    async with aclosing(_entries(lost, state.last.topic, state.start, state.end)) as entries:
+    async with aclosing(originals_in(lost, state.last.topic, state.start, state.end)) as entries:
         async for entry in entries:
-            if entry.position not in copied and skip_reason(entry.parsed.metadata, lost.other_cluster) is None:
+            if entry.position not in copied:
                 for message in tail_messages(topic, entry, cursors):
                     yield message
 

@@ -56,6 +56,11 @@ class Incidents:
         body: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
         return body
 
+    def closed_by(self, operation: str) -> list[int]:
+        """Return the epochs of incidents that an operation has closed, by its id."""
+        epochs = [int(path.parent.name) for path in self._directory.glob(f"*/{_AFTER}") if path.parent.name.isdecimal()]
+        return [epoch for epoch in epochs if ((self.after(epoch) or {}).get("operation") or {}).get("id") == operation]
+
     def _write(self, epoch: int, name: str, body: Mapping[str, Any]) -> None:
         directory = self.directory(epoch)
         directory.mkdir(parents=True, exist_ok=True)

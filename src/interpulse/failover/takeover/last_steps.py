@@ -54,7 +54,7 @@ class MoveLostClients(PlainStep):
 class TakeoverReport(PlainStep):
     """The times of the takeover beside its journal.
 
-    The way stays closed until `reconcile` has listed what the lost site still has: docs/decisions/0037.
+    The way stays closed until `reconcile` has listed what the lost site still has.
     """
 
     name = "report"

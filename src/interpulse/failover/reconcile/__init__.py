@@ -1,0 +1,1 @@
+"""Reconciliation: a site that was lost answers again, and both sites get what only the other one has."""

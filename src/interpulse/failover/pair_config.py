@@ -15,6 +15,7 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.cluster_address import ClusterAddress, address_problems, sameness_problems
 from interpulse.replication.setting_values import parse_service_url
 from interpulse.replication.toml_tables import TableReader, load_tables
+from interpulse.rules.failover_role import HOLD_SECONDS_MAX
 
 REDIRECT: Final = "redirect"
 FILE: Final = "file"
@@ -67,7 +68,7 @@ class PairLimits:
     """Time after which a switch goes on although consumers still acknowledge."""
     hook_s: int = 60
     """Time after which the program that moves clients is killed."""
-    hold_s: int = 60
+    hold_s: int = 120
     """Time for which consumers may be held while a tail is merged with its acknowledgements."""
     report_interval_ms: int = 1000
     """Milliseconds between two reports of what is not copied yet."""
@@ -133,6 +134,8 @@ def parse_pair_config(body: Mapping[str, Any]) -> PairConfig:
     addresses = _addresses(reader, body, names)
     if pair is not None and not pair.namespaces:
         reader.problems.append("[pair] namespaces is empty: name at least one")
+    if limits is not None and limits.hold_s > HOLD_SECONDS_MAX:
+        reader.problems.append(f"[limits] hold_s: {limits.hold_s} is more than {HOLD_SECONDS_MAX}, an hour")
     if clients is not None:
         reader.problems += _move_problems(clients)
     if reader.problems:

@@ -49,6 +49,7 @@ def test_keys_of_clients_and_limits_are_read():
         ({"west": {**WEST, "cluster": "east"}}, "east and west are the same cluster east"),
         ({"west": {**WEST, "service_url": EAST["service_url"]}}, "east and west share the broker address"),
         ({"west": {**WEST, "auth_params": "a"}}, r"\[west\] auth_params needs auth_plugin"),
+        ({"limits": {"hold_s": 3601}}, r"\[limits\] hold_s: 3601 is more than 3600, an hour"),
         ({"limits": {"drain_s": 0}}, r"\[limits\] drain_s: 0 is not a positive number"),
         ({"limits": {"drain": 5}}, r"unknown key of \[limits\] 'drain'; did you mean drain_s"),
         ({"clients": {"move": ["dns"]}}, "move: 'dns' is not one of redirect, file, hook"),

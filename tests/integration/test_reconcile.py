@@ -264,6 +264,24 @@ async def test_reconcile_when_it_is_not_confirmed_then_nothing_is_merged(
     assert (await run_reconcile(config)).outcome is Outcome.DONE
 
 
+@pytest.mark.slow
+async def test_reconcile_when_the_log_was_truncated_then_names_what_is_lost_and_closes_the_incident(
+    sites: ClusterPair, config: PairConfig
+) -> None:
+    await lost_with_a_tail(sites, config)
+    await until_contents(sites, "east", {*range(50), *range(100, 105)})
+    await asyncio.to_thread(sites.east.admin.topics.truncate, str(TOPIC))
+    asked = Asked()
+    result = await run_reconcile(config, asked)
+    assert result.outcome is Outcome.NOTICED
+    (lost,) = asked.shown[0]["lost"]
+    assert (lost["topic"], lost["state"]) == (str(TOPIC), "trimmed")
+    assert any("cannot be compared, retention has removed a part of it" in each for each in result.warnings)
+    (after,) = lines_of(config, "after.json")
+    assert (after["messages"], after["lostPositions"]) == (0, [lost])
+    assert await contents(sites, "west") == [*range(20), *range(100, 105)]
+
+
 async def run_command(config: PairConfig, directory: Path, *words: str) -> tuple[int, str]:
     """Run a command of failover as a user does. Return its exit code and all that it prints."""
     lines = ["[pair]", 'name = "orders"', 'sites = ["east", "west"]', f'namespaces = ["{NAMESPACE}"]']

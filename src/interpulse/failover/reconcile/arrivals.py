@@ -7,6 +7,7 @@ from typing import Final
 
 from interpulse.failover.site import Site
 from interpulse.failover.steps.plain_step import some
+from interpulse.failover.tail.reading import end_of
 from interpulse.in_turns import concurrently
 from interpulse.model.errors import TopicNotFound
 from interpulse.model.ids import EARLIEST, Position
@@ -19,13 +20,23 @@ class Arrivals:
     """Copies from one site to the other, as the newest copies there show them."""
 
     def __init__(
-        self, source: Site, target: Site, ends: Mapping[str, Position], begins: Mapping[str, Position] | None = None
+        self,
+        source: Site,
+        target: Site,
+        ends: Mapping[str, Position],
+        begins: Mapping[str, Position],
+        *,
+        even_if_trimmed: bool = False,
     ) -> None:
-        """Wait for entries up to ``ends``. Those up to ``begins`` are not looked for."""
+        """Wait for entries up to ``ends``. Those up to ``begins`` are not looked for.
+
+        ``even_if_trimmed``: a log at the target of which nothing is left does not show its copies, and has them all.
+        """
         self._source = source
         self._target = target
         self._ends = ends
-        self._begins = begins or {}
+        self._begins = begins
+        self._is_even_if_trimmed = even_if_trimmed
         self._arrived: set[str] = set()
         self._missing: dict[str, Position] = {}
         self._reasons: Mapping[str, str] = {}
@@ -45,7 +56,7 @@ class Arrivals:
         if topic in self._missing and copied < self._missing[topic]:
             return
         first = await self._first_to_copy(name, copied, end)
-        if first is None:
+        if first is None or (self._is_even_if_trimmed and await self._is_trimmed(name)):
             self._missing.pop(topic, None)
             self._arrived.add(topic)
         else:
@@ -56,6 +67,14 @@ class Arrivals:
             return await self._source.access.first_to_copy(name, copied, end)
         except TopicNotFound:  # it was deleted, or the site has lost it
             return None
+
+    async def _is_trimmed(self, name: TopicName) -> bool:
+        """Return True if the log at the target has had entries, and has none now."""
+        access = self._target.access
+        try:
+            return (await access.end(name)).entry < 0 <= (await end_of(access, name)).entry
+        except TopicNotFound:
+            return False
 
     def waits_for(self) -> Sequence[str]:
         """Return sentences about topic-partitions with entries that have not arrived."""

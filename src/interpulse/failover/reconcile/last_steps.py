@@ -68,7 +68,8 @@ class Compare(PlainStep):
         reconcile = self._reconcile
         if self._back is None:
             self._ends = await _ends(reconcile.serving)
-            self._back = Arrivals(reconcile.serving, reconcile.lost, self._ends, reconcile.copies_after)
+            after = reconcile.copies_after
+            self._back = Arrivals(reconcile.serving, reconcile.lost, self._ends, after, even_if_trimmed=True)
         return await self._back.are_complete()
 
     async def _forth(self) -> int:

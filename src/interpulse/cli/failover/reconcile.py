@@ -20,6 +20,7 @@ from interpulse.cli.failover.options import (
     read_config,
     yes_option,
 )
+from interpulse.cli.failover.options import confirm as ask
 from interpulse.terminal.option_groups import flag, option
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ def back(
     """
     config = read_config(config_path)
     check_names(config, None, accepted)
+    sentence = "The site that does not serve will serve in place of the other one, after a reconcile if it is due."
+    ask(config, sentence, is_confirmed=is_confirmed)
     confirm = _confirmation(config, output, is_confirmed=is_confirmed, accept_conflicts=accept_conflicts)
 
     async def run() -> int:

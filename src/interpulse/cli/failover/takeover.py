@@ -52,8 +52,8 @@ def takeover(
     """Let a site serve in place of the other one, which is lost. What that one has not copied is missing for now.
 
     Refused if the other site answers: use switch then, which loses nothing. Shows what is at stake and asks for the
-    name of the pair. Copies of the lost site are refused until the new site serves; afterwards they arrive when it is
-    back. After a kill the same command goes on.
+    name of the pair. Copies of the lost site are refused from then on: reconcile merges them when it is back. After a
+    kill the same command goes on.
     """
     config = read_config(config_path)
     check_names(config, site, ())

@@ -106,7 +106,7 @@ def open_client(settings: ConnectionSettings, timeout_ms: int, listener_name: st
 
     try:
         if settings.service_url.startswith("http"):
-            from interpulse.client.transport.http_session import parse_web_urls
+            from interpulse.client.transport.web_urls import parse_web_urls
 
             parse_web_urls(settings.service_url)
         return Client(

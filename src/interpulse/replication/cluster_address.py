@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.client import Client
 from interpulse.client.credentials import Credentials
 from interpulse.client.session import Session
 from interpulse.client.tls import TlsOptions
 from interpulse.model.clusters import shown_address
+
+if TYPE_CHECKING:
+    from interpulse.client.admin.admin_client import AdminClient
 
 _TIMEOUT_MS = 10_000
 
@@ -62,6 +65,8 @@ class ClusterAddress:
 
     def admin(self) -> AdminClient:
         """Open a client of the admin API. The caller closes it."""
+        from interpulse.client.admin.admin_client import AdminClient  # Spark's workers do without it
+
         return AdminClient(self.admin_url, credentials=self.credentials, tls=self.tls, timeout_ms=_TIMEOUT_MS)
 
     def client(self) -> Client:

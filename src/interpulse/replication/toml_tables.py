@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from interpulse.client.transport.http_session import parse_web_urls
+from interpulse.client.transport.web_urls import parse_web_urls
 from interpulse.model.errors import InvalidTopicName
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.setting_values import parse_duration_ms, parse_pattern, parse_service_url, parse_size

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from interpulse.model.extras import pip_install
 from interpulse.spark.class_archive import java_options
+from interpulse.spark.processes.no_pandas import exclude_pandas
 from interpulse.spark.processes.workers import WORKER_DAEMON
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def session_of_program(
     Threads may be left that wait for Java: the caller ends the process with ``os._exit``.
     """
     check_spark_installed()
+    exclude_pandas()
     spark = start_session(name, master=master, driver_memory=driver_memory, directory=directory, conf=conf)
     try:
         yield spark

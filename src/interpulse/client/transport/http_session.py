@@ -26,7 +26,8 @@ from interpulse.client.json_readers import Read, UnexpectedJson
 from interpulse.client.tls import KeptContext, TlsOptions
 from interpulse.client.transport.http_errors import HttpAnswer, error_for_response
 from interpulse.client.transport.issued_tokens import IssuedTokens, http_header_now
-from interpulse.client.transport.wrong_addresses import check_path, no_handshake, no_http
+from interpulse.client.transport.web_urls import parse_web_urls
+from interpulse.client.transport.wrong_addresses import no_handshake, no_http
 from interpulse.in_turns import parsed_in_turns
 from interpulse.model.clusters import shown_address
 from interpulse.model.errors import AlreadyClosed, NotConnected, OperationTimeout, UnknownError
@@ -46,31 +47,6 @@ _RESET: Final = (errno.EPIPE, errno.ECONNRESET)
 
 class _Unreachable(Exception):
     """Failed connection. Nothing was sent, so another address may be tried."""
-
-
-def parse_web_urls(text: str) -> tuple[str, ...]:
-    """Split ``http://a:8080,b:8080`` into one root per host. Raise ValueError for an invalid list."""
-    scheme, separator, rest = text.partition("://")
-    if not separator or scheme not in ("http", "https"):
-        raise ValueError(
-            f"not a web service URL: {shown_address(text)!r}, expected http://host:port or https://host:port"
-        )
-    roots = tuple(f"{scheme}://{part.strip().strip('/')}" for part in rest.split(",") if part.strip().strip("/"))
-    if not roots or not all(_has_host(root) for root in roots):
-        raise ValueError(
-            f"not a web service URL: {shown_address(text)!r}, a host is missing or its port is not a number"
-        )
-    for root in roots:
-        check_path(root)
-    return roots
-
-
-def _has_host(root: str) -> bool:
-    parts = urlsplit(root)
-    try:
-        return bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        return False
 
 
 class HttpSession(AsyncCloses):

@@ -1,4 +1,4 @@
-"""Messages for addresses whose port speaks another protocol, or whose path belongs to the requests.
+"""Messages for addresses whose port speaks another protocol.
 
 The binary protocol recognizes HTTP and TLS itself when it reads frames.
 """
@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import ssl
 from typing import Final
-from urllib.parse import urlsplit
-
-from interpulse.model.clusters import shown_address
 
 _WITHOUT_TLS: Final = {"https": ("http", "web services", 8443), "pulsar+ssl": ("pulsar", "brokers", 6651)}
 _OTHER_BYTES: Final = frozenset({"WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE"})
@@ -38,14 +35,3 @@ def no_http(scheme: str) -> str:
         "the port answers no HTTP: this looks like the binary port, the web service usually has 8080; where it has "
         "TLS, the address begins with https://"
     )
-
-
-def check_path(root: str) -> None:
-    """Raise ValueError for a web URL that already has the path of the requests."""
-    parts = urlsplit(root)
-    end = next((path for path in ("/admin/v2", "/admin") if parts.path.endswith(path)), None)
-    if end is not None:
-        raise ValueError(
-            f"not a web service URL: {shown_address(root)!r}, omit {end}: requests add their path, and the address "
-            "ends with host and port"
-        )

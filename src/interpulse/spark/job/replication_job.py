@@ -44,6 +44,7 @@ from interpulse.spark.job.selection import (
     select,
 )
 from interpulse.spark.job.source_changes import SourceChanges
+from interpulse.spark.processes.no_pandas import exclude_pandas
 from interpulse.spark.session import start_session
 
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ class ReplicationJob:
 
     async def _start_spark(self) -> None:
         """Start Spark in the background. It takes seconds, during which topics are provisioned."""
+        exclude_pandas()
         settings, began = self._config.spark, time.monotonic()
         self._spark = await asyncio.to_thread(
             start_session,

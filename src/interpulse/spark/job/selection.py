@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.config import ServiceUrl
-from interpulse.client.transport.http_session import parse_web_urls
+from interpulse.client.transport.web_urls import parse_web_urls
 from interpulse.in_turns import concurrently
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import (

@@ -12,7 +12,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-from interpulse.client.transport.http_session import parse_web_urls
+from interpulse.client.transport.web_urls import parse_web_urls
 from interpulse.model.extras import pip_install
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.setting_values import parse_duration_ms, parse_size

@@ -13,6 +13,8 @@ import os
 import sys
 from typing import Final
 
+from interpulse.spark.processes.no_pandas import exclude_pandas
+
 _OF_TASKS: Final = "pyspark.worker"
 """Module that Spark passes to the daemon of tasks. Planning has daemons of its own, which fork once or twice."""
 _NEEDED: Final = ("interpulse.spark.copying.copy_reader", "interpulse.spark.copying.range_copies")
@@ -30,12 +32,12 @@ def main() -> None:
     if _OF_TASKS in sys.argv[1:]:
         for variable, value in _WITHOUT_THREADS.items():
             os.environ.setdefault(variable, value)
+        exclude_pandas()
         for name in _NEEDED:
             importlib.import_module(name)
         import pyarrow as pa
 
-        # With its first Python object Arrow imports pandas if installed, which takes seconds.
-        pa.array([b""])
+        pa.array([b""])  # with its first Python object Arrow looks for pandas
         gc.freeze()  # shared pages stay shared: no worker's collector touches them
     manager()
 

@@ -6,9 +6,8 @@ import asyncio
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.consuming.entry_reader import EntryReader
 from interpulse.client.consuming.reader import Reader, ReaderConfig
 from interpulse.client.session import Session
@@ -20,6 +19,9 @@ from interpulse.spark.options.option import OptionError
 from interpulse.spark.processes.process_client import process_portal, session_for
 from interpulse.spark.reading.planner import Following, Ledger
 from interpulse.spark.reading.read_options import ReadOptions
+
+if TYPE_CHECKING:
+    from interpulse.client.admin.admin_client import AdminClient
 
 log = logging.getLogger(__name__)
 

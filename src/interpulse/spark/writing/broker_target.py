@@ -7,9 +7,8 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.consuming.entry_reader import EntryReader, ask_last_position
 from interpulse.client.lookup.lookup import store_schema
 from interpulse.client.producing.entry_sender import EntrySender
@@ -27,6 +26,9 @@ from interpulse.spark.writing.target_topics import TargetTopics, check_takes_ent
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire.entries import ParsedEntry
 from interpulse.wire.ids import signed
+
+if TYPE_CHECKING:
+    from interpulse.client.admin.admin_client import AdminClient
 
 _TAIL: Final = 100
 """The entries to look back for the first one of an earlier attempt, if the topic does not de-duplicate."""

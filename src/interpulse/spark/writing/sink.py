@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.session import Session
 from interpulse.model.schemas import SchemaType
 from interpulse.spark.lanes import LaneReport, LaneState, StreamTask
@@ -25,6 +24,8 @@ from interpulse.spark.writing.write_options import WriteOptions
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
+
+    from interpulse.client.admin.admin_client import AdminClient
 
 _NO_STREAM: Final = StreamTask("")
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.session import Session
 from interpulse.model.errors import (
     AlreadyExists,
@@ -19,6 +18,9 @@ from interpulse.model.errors import (
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.provision import TopicHeld
 from interpulse.spark.processes.process_client import patiently
+
+if TYPE_CHECKING:
+    from interpulse.client.admin.admin_client import AdminClient
 
 _DEDUPLICATING: Final = (None, "enabled", "initialized", "recovering")
 

@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from interpulse.client.credentials import Credentials
 from interpulse.client.json_readers import ignored, record
 from interpulse.client.tls import TlsOptions
-from interpulse.client.transport.http_session import HttpSession, parse_web_urls
+from interpulse.client.transport.http_session import HttpSession
+from interpulse.client.transport.web_urls import parse_web_urls
 from interpulse.model.errors import AlreadyClosed, NotConnected, OperationTimeout, PulsarError, UnknownError
 from tests.support.stub_web import StubWeb
 

@@ -63,6 +63,18 @@ def test_daemon_when_it_forks_workers_of_tasks_then_has_read_what_they_need() ->
         assert said.strip() == f"{missing} 1 {not missing}"
 
 
+def test_pandas_when_excluded_then_arrow_and_spark_do_without_it() -> None:
+    """In a process of its own, since the tests of this one may have imported it."""
+    program = (
+        "import sys, interpulse.spark.processes.no_pandas as ours; ours.exclude_pandas(); ours.exclude_pandas();"
+        "import pyarrow as pa; from pyspark.testing.utils import have_pandas;"
+        "print(pa.array([b'']).to_pylist(), have_pandas, 'pandas' in sys.modules);"
+        "print(sum(type(finder).__module__ == ours.__name__ for finder in sys.meta_path))"
+    )
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert printed.splitlines() == ["[b''] False False", "1"]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
 def test_daemon_when_it_forks_workers_of_tasks_then_its_libraries_run_no_threads() -> None:
     """A lock that one of them held would stay locked in the workers."""

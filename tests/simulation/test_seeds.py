@@ -17,7 +17,7 @@ from tests.simulation.runs import SCENARIOS
 ROOT = Path(__file__).parents[2]
 FAST = {"single": 12, "lifecycle": 12, "shared": 6}
 """Scenarios that the fast tests play, each with the number of its fixed seeds."""
-FIXED_SLOW = 4
+FIXED_SLOW = 2
 """Fixed seeds of each of the others."""
 NEW_SEEDS = 88
 CASES = sorted(FOUND.glob("*.toml"))

@@ -15,7 +15,7 @@ from tests.simulation.cases import FOUND, read_case
 from tests.simulation.runs import SCENARIOS
 
 ROOT = Path(__file__).parents[2]
-FAST = {"single": 12, "lifecycle": 12, "shared": 6}
+FAST = {"single": 12, "lifecycle": 8, "shared": 2}
 """Scenarios that the fast tests play, each with the number of its fixed seeds."""
 FIXED_SLOW = 2
 """Fixed seeds of each of the others."""

@@ -47,7 +47,7 @@ def render_case(case: Case) -> str:
 
 
 def _without_defaults(fault: Fault) -> dict[str, Any]:
-    return {key: value for key, value in asdict(fault).items() if value not in ("", 0)}
+    return {key: value for key, value in asdict(fault).items() if key == "at" or value not in ("", 0)}
 
 
 def _render_table(table: dict[str, Any]) -> str:

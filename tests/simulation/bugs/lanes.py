@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from interpulse.client.consuming.entry_reader import EntryReader
-from interpulse.model.errors import NotConnected, PulsarError
+from interpulse.client.producing.send_queue import SendQueue
+from interpulse.model.errors import NotConnected, PulsarError, QuotaExceededException
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.replication.copy import SKIP_REPLICATED
 from interpulse.spark.copying import range_copies
@@ -179,3 +180,13 @@ def lane_file_replaced() -> None:
         commit(self, batch, changed)
 
     LaneFiles.commit = replacing  # type: ignore[method-assign]
+
+
+def sent_behind_a_refused_entry() -> None:
+    """242: a lane goes on behind entries that a target without room has refused."""
+
+    def forgetful(self: SendQueue, refusal: QuotaExceededException) -> None:
+        if not self._request.waits_for_room:
+            self._unconfirmed.fail_all(refusal)
+
+    SendQueue._on_no_room = forgetful  # type: ignore[method-assign]

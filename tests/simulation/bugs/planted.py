@@ -165,6 +165,7 @@ RARE = {
             "lanes",
             lanes.complete_reader_not_asked_again,
             lanes.source_consumer_left_open,
+            lanes.sent_behind_a_refused_entry,
         ),
     )
 }

@@ -165,8 +165,7 @@ class SendQueue:
                 await connection.producers.open(self._id, self, self._producer_command(schema), holds=holds)
             ).producer_success
         except QuotaExceededException as refusal:
-            if not self._request.waits_for_room:
-                self._unconfirmed.fail_all(refusal)  # as official clients do; later messages may still succeed
+            self._on_no_room(refusal)
             raise
         await self._check_permit(connection)
         self.name = answer.producer_name
@@ -181,6 +180,15 @@ class SendQueue:
         self._handler.on_connected(connection)
         for outgoing in self._unconfirmed:
             connection.write(*self._frames(outgoing))
+
+    def _on_no_room(self, refusal: QuotaExceededException) -> None:
+        """Fail unconfirmed entries, unless they may wait. Without `resend_after_error` none may come after them."""
+        if self._request.waits_for_room:
+            return
+        if self._request.resend_after_error:
+            self._unconfirmed.fail_all(refusal)  # as official clients do; later messages may still succeed
+        else:
+            self.on_failed(refusal)
 
     def _renumber_schema(self, before: bytes, after: bytes) -> None:
         """Give unconfirmed entries the version that their schema has at another site."""

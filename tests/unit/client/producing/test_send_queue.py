@@ -19,6 +19,7 @@ from interpulse.model.errors import (
     ProducerBusy,
     ProducerFenced,
     PulsarError,
+    QuotaExceededException,
     TopicTerminated,
 )
 from interpulse.model.ids import Position
@@ -382,6 +383,30 @@ async def test_queue_when_refused_on_its_way_back_then_everything_fails(
     with pytest.raises(ProducerFenced):
         await queue.send(run_of(0))
     assert isinstance(queue.failure, ProducerFenced)
+    await queue.close()
+
+
+@pytest.mark.parametrize("resends", [True, False])
+async def test_queue_when_there_is_no_room_on_its_way_back_then_later_entries_go_on_only_if_it_may_resend(
+    broker: ScriptedBroker, session: Session, resends: bool
+) -> None:
+    """A later entry would make a broker that de-duplicates drop the failed one for good."""
+    queue = await open_queue(session, resend_after_error=resends)
+    full = pb.ProducerBlockedQuotaExceededException
+    answer_once(
+        broker,
+        pb.BaseCommand.PRODUCER,
+        lambda peer, frame: peer.say(commands.error(frame.command.producer.request_id, full, "no room")),
+    )
+    answer_once(broker, pb.BaseCommand.SEND, lambda peer, frame: peer.drop())
+    with pytest.raises(QuotaExceededException, match="no room"):
+        await queue.send(run_of(0))
+    if resends:
+        await queue.send(run_of(1))
+    else:
+        with pytest.raises(QuotaExceededException, match="no room"):
+            queue.send(run_of(1))
+    assert broker.stored == [1] * resends
     await queue.close()
 
 

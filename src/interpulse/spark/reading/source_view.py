@@ -21,7 +21,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from interpulse.client.session import Session
 from interpulse.clock import now_ms
 from interpulse.model.errors import OperationTimeout, PulsarError, TopicNotFound
-from interpulse.model.ids import LATEST, Position
+from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.model.names import TopicName
 from interpulse.model.numbers import LONG_MAX
 from interpulse.spark.options.connection_options import admin_client
@@ -261,6 +261,8 @@ class BrokerSourceView:
         failures: dict[str, PulsarError] = {}
         for name in names:
             try:
+                if name not in started:
+                    self._drop_old_answer(name)
                 ends[name] = self._answer(name)
             except TopicNotFound:
                 log.info("topic no longer exists topic=%s", name)
@@ -268,6 +270,16 @@ class BrokerSourceView:
                 failures[name] = error
         self._log_failures(failures)
         return ends, failures
+
+    def _drop_old_answer(self, name: str) -> None:
+        """Raise OperationTimeout for an answer to an earlier question if tasks have copied more since.
+
+        The source has not gone backwards: the next question shows it.
+        """
+        asking = self._asking[name]
+        if asking.done() and asking.exception() is None and asking.result().newest < self._copied.get(name, EARLIEST):
+            del self._asking[name]
+            raise OperationTimeout("its answer is older than what was copied since")
 
     def _answer(self, name: str) -> TopicEnd:
         if not self._asking[name].done():

@@ -95,6 +95,18 @@ async def test_topic_without_answer_is_asked_on_in_the_background(answers):
     assert await answers.ends(a=END, b=pending) == {A: END, B: END}
 
 
+async def test_answer_to_an_earlier_question_that_is_older_than_what_was_copied_since_is_asked_for_again(answers):
+    """The stream would take the source for one that went backwards, and end for good."""
+    await answers.ends(a=END, b=END)
+    pending = asyncio.get_running_loop().create_future()
+    await answers.ends(a=END, b=pending)
+    pending.set_result(END)
+    await asyncio.sleep(0)
+    answers.view._copied = {B: Position(3, 7)}
+    assert await answers.ends(a=END, b=pending) == {A: END}
+    assert await answers.ends(a=END, b=TopicEnd(Position(3, 8))) == {A: END, B: TopicEnd(Position(3, 8))}
+
+
 async def test_source_that_cannot_be_reached_at_all_is_an_error(answers):
     await answers.ends(a=END, b=END)
     with pytest.raises(NotConnected):

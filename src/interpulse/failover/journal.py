@@ -120,8 +120,8 @@ class Journal:
         return self.last.get("outcome") if self.last["event"] == END else None
 
     @property
-    def begun(self) -> frozenset[str]:
-        """Steps that were going to act, also in a run before."""
+    def started_steps(self) -> frozenset[str]:
+        """Names of the steps whose act was started, in this run or an earlier one."""
         return frozenset(line["step"] for line in self._lines if line["event"] == BEGIN)
 
     def evidence_of(self, step: str) -> Mapping[str, Any] | None:

@@ -58,7 +58,7 @@ class Switch:
 
         A fence without an act of this switch is that of another one, or of an operator.
         """
-        if self.journal.begun <= _UNFENCED:
+        if self.journal.started_steps <= _UNFENCED:
             return False
         return await self.is_fenced() or await self.is_begun_to_promote()
 

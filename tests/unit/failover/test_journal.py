@@ -21,7 +21,7 @@ def test_journal_when_read_again_then_has_the_operation_and_its_evidence(tmp_pat
     assert again.operation == operation
     assert again.evidence_of("fence") == {"closedProducers": 3}
     assert again.evidence_of("drain") is None
-    assert again.begun == {"fence"}
+    assert again.started_steps == {"fence"}
     assert (again.last["event"], again.outcome) == ("done", None)
     again.end("DONE", "t3")
     assert Journal.unfinished(tmp_path) is None
@@ -60,8 +60,8 @@ def test_journal_when_of_another_machine_then_has_the_step_of_its_record(tmp_pat
     Journal.taken_over(tmp_path, record)
     again = Journal.unfinished(tmp_path)
     assert again is not None
-    assert (again.operation, again.begun, again.last["at"]) == (operation, {"drain"}, record["at"])
-    assert Journal.taken_over(tmp_path / "fresh", asdict(operation)).begun == frozenset()
+    assert (again.operation, again.started_steps, again.last["at"]) == (operation, {"drain"}, record["at"])
+    assert Journal.taken_over(tmp_path / "fresh", asdict(operation)).started_steps == frozenset()
 
 
 @pytest.mark.parametrize(

@@ -74,18 +74,17 @@ class Compare(PlainStep):
 
     async def _forth(self) -> int:
         reconcile = self._reconcile
-        places = {
-            topic: _Places(reconcile.after[topic], end, reconcile.copies_after[topic])
-            for topic, end in reconcile.ends.items()
-        }
+        after, copies_after = reconcile.after, reconcile.copies_after
+        places = {topic: _Places(after[topic], end, copies_after[topic]) for topic, end in reconcile.ends.items()}
         return await self._compare(reconcile.lost, reconcile.serving, places)
 
     async def _since(self) -> int:
         reconcile = self._reconcile
         rebuilt = set((reconcile.record or {})["rebuilt"])
+        copies_after = reconcile.copies_after
         begins = {str(last.topic): last.copied for last in reconcile.incident.topics if str(last.topic) not in rebuilt}
         places = {
-            topic: _Places(reconcile.copies_after.get(topic, EARLIEST), end, begins.get(topic, EARLIEST))
+            topic: _Places(copies_after.get(topic, EARLIEST), end, begins.get(topic, EARLIEST))
             for topic, end in self._ends.items()
         }
         for topic in sorted(rebuilt):

@@ -7,8 +7,9 @@ Source: docs/reference/failover.md#reconcile.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Final
 
 from interpulse.failover.operation import Evidence
@@ -41,7 +42,7 @@ class TailAcknowledgements:
         if not wanted:
             return True
         cursors = await cursors_of(access, {TopicName.parse(topic): None for topic in wanted})
-        copies = await concurrently(self._copies_of, wanted, limit=_AT_ONCE)
+        copies = await concurrently(partial(self._copies_of, self._reconcile.copies_after), wanted, limit=_AT_ONCE)
         counts = {
             topic: count_missing(wanted[topic], known, cursors.get(topic, {}))
             for topic, known in zip(wanted, copies, strict=True)
@@ -49,13 +50,13 @@ class TailAcknowledgements:
         self.missing = {topic: count for topic, count in counts.items() if count}
         return not self.missing
 
-    async def _copies_of(self, topic: str) -> dict[Position, Position]:
+    async def _copies_of(self, after: Mapping[str, Position], topic: str) -> dict[Position, Position]:
         if topic in self._copies:
             return self._copies[topic]
         access, name = self._reconcile.serving.access, TopicName.parse(topic)
         positions = {each.position for each in self._reconcile.wanted[topic]}
         end = await end_of(access, name)
-        async with aclosing(copies_in(access, name, self._reconcile.copies_after[topic], end)) as copies:
+        async with aclosing(copies_in(access, name, after[topic], end)) as copies:
             found = {source: entry.position async for source, entry in copies if source in positions}
         if len(found) == len(positions):
             self._copies[topic] = found

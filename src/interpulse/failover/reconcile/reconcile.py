@@ -62,7 +62,7 @@ class Reconcile:
 
     @property
     def is_listed(self) -> bool:
-        """True if the list is that of this reconcile, or of an earlier one that has begun to merge it."""
+        """True if this reconcile wrote the list, or an earlier one whose merge was confirmed."""
         record = self.record
         return record is not None and (record["operation"] == self.operation.id or record["confirmed"])
 
